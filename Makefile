@@ -1,0 +1,48 @@
+# Every target brings what it needs: a virtual environment, the packages, the compiled plugin.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format plugin wheel bench clean
+
+help: ## Show what there is.
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: plugin ## Run the main job on an embedded broker (ARGS="--seconds 30" for options).
+	$(BIN)/tailrace demo $(ARGS)
+
+test: plugin ## Pass the tests (ARGS="tests/test_session.py" for some of them).
+	$(BIN)/pytest $(ARGS)
+
+lint: plugin ## Check style and types.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY) ## Put the sources into their canonical form.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+plugin: $(READY) ## Compile the Scala plugin if its sources changed.
+	@$(BIN)/python jvm/build.py
+
+wheel: plugin ## Build dist/tailrace-*.whl with the plugin inside.
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+
+bench: plugin ## Measure the figures of the documentation (minutes).
+	$(BIN)/python benchmarks/defaults.py
+
+clean: ## Remove everything that was built here.
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/tailrace/_plugin/*.jar
+
+# The environment is made once and again whenever the requirements change. Without isolation the
+# editable install compiles the plugin with the PySpark that is already there.
+$(READY): pyproject.toml jvm/hatch_build.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or later is needed")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --group dev "pyspark==4.3.0"
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[demo]"
+	@touch $@
