@@ -1,0 +1,136 @@
+"""Build the Tailrace plugin jar with the Scala compiler that ships inside PySpark.
+
+Standard library only, so that it runs before anything of Tailrace is installed: from the wheel's
+build hook, from `make`, and from the tests. Needs `pyspark` in the running interpreter and a Java
+runtime; no sbt, no Maven, no network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "jvm" / "src"
+VERSION_FILE = ROOT / "src" / "tailrace" / "_version.py"
+JAR = ROOT / "src" / "tailrace" / "_plugin" / "tailrace-plugin.jar"
+
+STAMP = "tailrace/build.properties"
+SCALAC_FLAGS = ("-deprecation", "-feature", "-unchecked", "-Xlint", "-Wunused", "-Werror", "-release:17")
+
+# Zip cannot say "no time"; the earliest date it knows makes equal sources give equal bytes.
+EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+class BuildError(Exception):
+    """The plugin could not be built; the message says why and what to do."""
+
+
+def tailrace_version() -> str:
+    match = re.search(r'__version__ = "([^"]+)"', VERSION_FILE.read_text(encoding="utf-8"))
+    if match is None:
+        raise BuildError(f"no __version__ in {VERSION_FILE}")
+    return match[1]
+
+
+def spark_jars() -> Path:
+    # Found, not imported: importing PySpark takes a second and can print warnings.
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise BuildError("PySpark is not installed in this environment: pip install pyspark")
+    return Path(spec.origin).parent / "jars"
+
+
+def java_command() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        raise BuildError("no Java found: install a Java 17 (or later) runtime or set JAVA_HOME")
+    return java
+
+
+def sources() -> list[Path]:
+    return sorted(SOURCES.rglob("*.scala"))
+
+
+def digest(spark_version: str) -> str:
+    """What the jar depends on; equal digests mean that a rebuild would give the same jar."""
+    state = hashlib.sha256()
+    for part in (tailrace_version(), spark_version, *SCALAC_FLAGS):
+        state.update(part.encode() + b"\0")
+    for source in sources():
+        state.update(str(source.relative_to(SOURCES)).encode() + b"\0" + source.read_bytes())
+    return state.hexdigest()
+
+
+def built_digest(jar: Path) -> str | None:
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            stamp = archive.read(STAMP).decode()
+    except (OSError, KeyError, zipfile.BadZipFile):
+        return None
+    return dict(line.split("=", 1) for line in stamp.splitlines()).get("sources")
+
+
+def compile_into(folder: Path) -> None:
+    command = [java_command(), "-Xss8m", "-cp", str(spark_jars() / "*"), "scala.tools.nsc.Main"]
+    command += ["-usejavacp", *SCALAC_FLAGS, "-d", str(folder), *map(str, sources())]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise BuildError(f"the plugin's Scala sources do not compile:\n{result.stdout}{result.stderr}")
+
+
+def write_jar(jar: Path, classes: Path, stamp: str) -> None:
+    """Sorted entries with fixed times and modes: the same classes give the same bytes."""
+    entries = {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", STAMP: stamp.encode()}
+    for path in sorted(classes.rglob("*.class")):
+        entries[path.relative_to(classes).as_posix()] = path.read_bytes()
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    partial = jar.with_suffix(f".{os.getpid()}.partial")
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in entries.items():
+            info = zipfile.ZipInfo(name, EPOCH)
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, data, zipfile.ZIP_DEFLATED)
+    partial.replace(jar)
+
+
+def build(jar: Path = JAR, *, force: bool = False) -> bool:
+    """Bring `jar` up to date; says whether it had to be compiled."""
+    spark_version = importlib.metadata.version("pyspark")
+    wanted = digest(spark_version)
+    if not force and built_digest(jar) == wanted:
+        return False
+    with tempfile.TemporaryDirectory(prefix="tailrace-build-") as folder:
+        compile_into(Path(folder))
+        stamp = f"version={tailrace_version()}\nspark={spark_version}\nsources={wanted}\n"
+        write_jar(jar, Path(folder), stamp)
+    return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=JAR, help="where to put the jar")
+    parser.add_argument("--force", action="store_true", help="compile even when nothing changed")
+    arguments = parser.parse_args()
+    try:
+        compiled = build(arguments.output, force=arguments.force)
+    except BuildError as failure:
+        print(f"plugin: {failure}", file=sys.stderr)
+        return 1
+    print(f"plugin: {'compiled' if compiled else 'up to date'}: {arguments.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+package org.apache.spark.sql.tailrace
+
+import scala.util.Try
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement
+import org.apache.spark.sql.execution.streaming.RealTimeTrigger
+
+import tailrace.TailraceException
+import tailrace.support.{Sinks, Unsupported}
+
+/** Refuses, inside `start()`, a sink that is not in the support registry. */
+object CheckRealTimeSink extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    plan match {
+      case statement: WriteToStreamStatement if statement.trigger.isInstanceOf[RealTimeTrigger] =>
+        // Sinks of the first data source API throw when they are asked for their name.
+        val sinkClass = statement.sink.getClass
+        val support = Sinks.of(sinkClass.getName, Try(statement.sink.name).getOrElse(sinkClass.getSimpleName))
+        support.level match {
+          case Unsupported(reason, remedy) =>
+            throw new TailraceException(
+              "TAILRACE_UNSUPPORTED_SINK",
+              s"the sink '${support.name}' cannot be used in Real-Time Mode: $reason",
+              remedy)
+          case _ =>
+        }
+      case _ =>
+    }
+    plan
+  }
+}

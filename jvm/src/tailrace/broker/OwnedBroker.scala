@@ -1,0 +1,45 @@
+package tailrace.broker
+
+import java.io.File
+
+/**
+ * Runs Apache Kafka in this JVM for as long as its owner lives. The owner holds the other end of
+ * standard input and never writes to it: when the owner ends, however it ends, the pipe closes, the
+ * data folder is removed and the JVM halts. No process is left, also after a SIGKILL of the owner.
+ *
+ * Arguments: the server's properties file, the cluster id, and the folder to remove ("-" to keep
+ * running without an owner). Kafka's classes are called by name because the plugin is compiled
+ * against Spark's jars alone.
+ */
+object OwnedBroker {
+  def main(arguments: Array[String]): Unit = {
+    val (properties, clusterId, folder) = (arguments(0), arguments(1), arguments(2))
+    if (folder != "-") haltWithOwner(new File(folder))
+    call("kafka.tools.StorageTool", "execute", Array("format", "-t", clusterId, "-c", properties), System.out)
+    call("kafka.Kafka", "main", Array(properties))
+  }
+
+  private def haltWithOwner(folder: File): Unit = {
+    val watch = new Thread(() => {
+      while (System.in.read() >= 0) {}
+      delete(folder)
+      Runtime.getRuntime.halt(0)
+    }, "tailrace-owner-watch")
+    watch.setDaemon(true)
+    watch.start()
+  }
+
+  private def delete(file: File): Unit = {
+    Option(file.listFiles).toSeq.flatten.foreach(delete)
+    file.delete()
+  }
+
+  private def call(className: String, method: String, arguments: AnyRef*): Unit = {
+    val found = Class.forName(className).getMethods.find { candidate =>
+      candidate.getName == method && candidate.getParameterCount == arguments.size
+    }
+    val target = found.getOrElse(throw new NoSuchMethodException(s"$className.$method"))
+    target.invoke(null, arguments: _*)
+    ()
+  }
+}
