@@ -1,0 +1,25 @@
+"""The terminal: progress and messages on standard error, colour only where a person looks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+# Standard output is for results that a script may read; everything else goes here.
+console = Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show that something slow goes on: a spinner on a terminal, else one line when it is done."""
+    begun = time.monotonic()
+    if console.is_terminal:
+        with console.status(what):
+            yield
+    else:
+        console.print(f"{what} …", soft_wrap=True)
+        yield
+    console.print(f"[green]✓[/] {what} [dim]({time.monotonic() - begun:.1f} s)[/]", soft_wrap=True)

@@ -1,0 +1,30 @@
+"""The Scala plugin's jar and the names of its entry points."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from tailrace.errors import TailraceError
+
+PLUGIN_CLASS = "tailrace.TailracePlugin"
+EXTENSION_CLASS = "tailrace.TailraceExtensions"
+CLIENT_VERSION_KEY = "spark.tailrace.clientVersion"
+
+
+def plugin_jar() -> Path:
+    jar = Path(str(resources.files(__name__))) / "tailrace-plugin.jar"
+    if not jar.exists():
+        raise TailraceError(
+            "TAILRACE_PLUGIN_MISSING",
+            f"the plugin's jar is not at {jar}.",
+            "in a source checkout run `make plugin`; otherwise reinstall: pip install --force-reinstall tailrace",
+        )
+    return jar
+
+
+def spark_jars() -> Path:
+    """The folder with Spark's own jars, inside the installed PySpark."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent / "jars"

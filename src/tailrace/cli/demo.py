@@ -1,0 +1,79 @@
+"""`tailrace demo`."""
+
+from __future__ import annotations
+
+import json
+import time
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tailrace._console import console
+from tailrace._paths import cache_folder
+from tailrace.errors import TailraceError
+
+
+class Modes(str, Enum):
+    both = "both"
+    micro_batch = "micro-batch"
+    real_time = "real-time"
+
+
+def demo(
+    seconds: Annotated[
+        int, typer.Option(min=10, help="How long to measure Real-Time Mode; micro-batch is measured a third of it.")
+    ] = 90,
+    rate: Annotated[int, typer.Option(min=1, max=20_000, help="Payments per second.")] = 200,
+    mode: Annotated[Modes, typer.Option(help="Which mode to run.")] = Modes.both,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="A Kafka cluster to use instead of an embedded broker.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for the plot and the figures.", show_default="in the cache folder")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON on standard output.")] = False,
+) -> None:
+    """Score card payments in flight: as micro-batch, then in Real-Time Mode with only the trigger changed."""
+    from tailrace.demo import report
+    from tailrace.demo.run import DemoOptions, Mode, run_demo
+    from tailrace.demo.view import DemoView
+
+    folder = output or cache_folder("demo") / time.strftime("%Y%m%d-%H%M%S")
+    _make(folder)
+    modes = tuple(Mode) if mode is Modes.both else (Mode(mode.value),)
+    options = DemoOptions(seconds=seconds, rate=rate, modes=modes, bootstrap_servers=bootstrap_servers)
+    result = run_demo(options, DemoView(console))
+    plot = _draw(result, folder)
+    figures = json.dumps(report.to_dict(result, plot), indent=2)
+    (folder / "figures.json").write_text(figures + "\n", encoding="utf-8")
+    if as_json:
+        print(figures)
+    else:
+        report.show(result, plot, Console())
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".tailrace-probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as failure:
+        raise TailraceError(
+            "TAILRACE_FOLDER_NOT_WRITABLE", f"cannot write to {folder}: {failure.strerror}", "choose another --output."
+        ) from None
+
+
+def _draw(result: object, folder: Path) -> Path | None:
+    from tailrace.demo import report
+    from tailrace.demo.run import DemoResult
+
+    assert isinstance(result, DemoResult)
+    try:
+        return report.draw(result, folder)
+    except TailraceError as missing:
+        console.print(f"[yellow]No plot:[/] {missing.problem} {missing.fix}")
+        return None

@@ -1,0 +1,36 @@
+"""`tailrace doctor`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+
+def doctor(
+    master: Annotated[str, typer.Option(help="The Spark master to try.")] = "local[*]",
+    bootstrap_servers: Annotated[str | None, typer.Option(help="A Kafka cluster that must be reachable.")] = None,
+    checkpoint_location: Annotated[Path | None, typer.Option(help="A folder that must be writable.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
+) -> None:
+    """Check what a real-time query needs, with the fix where something is wrong."""
+    from tailrace.doctor import DoctorOptions, Finding, examine
+
+    output = Console(highlight=False)
+
+    def show(finding: Finding) -> None:
+        sign = "[green]✓[/]" if finding.ok else "[red]✗[/]"
+        output.print(f"{sign} {finding.name}: {escape(finding.detail)}", soft_wrap=True)
+        if finding.fix:
+            output.print(f"  [bold]{'Hint' if finding.ok else 'Fix'}:[/] {escape(finding.fix)}", soft_wrap=True)
+
+    options = DoctorOptions(master, bootstrap_servers, checkpoint_location)
+    findings = examine(options, show if not as_json else lambda _: None)
+    healthy = all(finding.ok for finding in findings)
+    if as_json:
+        print(json.dumps({"healthy": healthy, "findings": [finding.to_dict() for finding in findings]}, indent=2))
+    raise typer.Exit(0 if healthy else 1)

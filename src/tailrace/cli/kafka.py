@@ -1,0 +1,71 @@
+"""`tailrace kafka`: the embedded broker in the background, for people without one."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from tailrace._console import console, working
+
+kafka = typer.Typer(help="An Apache Kafka broker in the background, on 127.0.0.1.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+
+
+@kafka.command()
+def start(
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Listen here.", show_default="a free port")] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(help="Create this topic, as NAME or NAME:PARTITIONS; may be repeated.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Start a broker that runs until `tailrace kafka stop`."""
+    from tailrace import background_broker as background
+
+    topics = [background.parse_topic(text) for text in topic or []]
+    running = background.status()
+    if running is None:
+        running = background.start(port=port)
+    elif port is not None and port != running.port:
+        raise background.already_running(running)
+    for name, partitions in topics:
+        background.ensure_topic(running, name, partitions)
+    _show(running, as_json)
+
+
+@kafka.command()
+def stop() -> None:
+    """Stop the broker and delete its data."""
+    from tailrace import background_broker as background
+
+    if background.status() is None:
+        console.print("No broker is running.")
+        return
+    with working("Stopping the broker"):
+        background.stop()
+
+
+@kafka.command()
+def status(as_json: Json = False) -> None:
+    """Say whether the broker runs; exit code 1 if not."""
+    from tailrace import background_broker as background
+
+    running = background.status()
+    if running is None:
+        print(json.dumps({"running": False})) if as_json else console.print("No broker is running.")
+        raise typer.Exit(1)
+    _show(running, as_json)
+
+
+def _show(running: object, as_json: bool) -> None:
+    from tailrace.background_broker import BackgroundBroker
+
+    assert isinstance(running, BackgroundBroker)
+    if as_json:
+        print(json.dumps({"running": True, **running.to_dict()}))
+    else:
+        print(running.bootstrap_servers)
+        console.print(f"[dim]process {running.pid}, log {running.log}[/]", soft_wrap=True)

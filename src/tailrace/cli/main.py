@@ -1,0 +1,64 @@
+"""The command line: thin functions over the library, and one place that turns errors into exit codes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from tailrace._console import console
+from tailrace._version import __version__
+from tailrace.cli.demo import demo
+from tailrace.cli.doctor import doctor
+from tailrace.cli.kafka import kafka
+from tailrace.errors import TailraceError
+
+FAILED, INTERRUPTED = 1, 130
+
+app = typer.Typer(
+    help="Spark's Real-Time Mode, complete for PySpark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+app.command()(doctor)
+app.add_typer(kafka, name="kafka")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"tailrace {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    # A polite kill cleans up like Ctrl-C does.
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        app(standalone_mode=True)
+    except TailraceError as error:
+        console.print(f"[red]error[/] \\[{error.code}] {escape(error.problem)}", soft_wrap=True)
+        console.print(f"[bold]Fix:[/] {escape(error.fix)}", soft_wrap=True)
+        sys.exit(FAILED)
+    except KeyboardInterrupt:
+        console.print("Stopped.")
+        sys.exit(INTERRUPTED)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,95 @@
+"""The demo's result: one table, one plot, one JSON."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from rich.console import Console
+from rich.table import Table
+
+from tailrace._java import find_java
+from tailrace._version import __version__
+from tailrace.demo.run import DemoResult, Mode
+from tailrace.harness import plot_latency
+from tailrace.harness.report import LABELS
+
+
+def machine() -> str:
+    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{os.cpu_count()} cores, {memory_gb:.0f} GiB, {platform.system()} {platform.machine()}, "
+        f"Python {platform.python_version()}, Java {find_java().version}, Spark {pyspark.__version__}"
+    )
+
+
+def method(result: DemoResult) -> str:
+    options = result.options
+    boundaries = {mode: len(report.epoch_boundaries_s) for mode, report in result.reports.items()}
+    spans = ""
+    if Mode.REAL_TIME in boundaries:
+        count = boundaries[Mode.REAL_TIME]
+        spans = f" Real-time epochs of {options.epoch_s} s; the window spans {count} epoch boundaries."
+        if count < 2:
+            spans += " That is fewer than two: the tail of the boundaries is not in these figures."
+    measured = " and ".join(f"{report.seconds:.0f} s ({mode.value})" for mode, report in result.reports.items())
+    return (
+        f"{options.rate} payments/s, open loop, measured for {measured} after a warm-up; latency from the "
+        f"intended send time to an independent consumer, broker and all on one machine.{spans}"
+    )
+
+
+def table(result: DemoResult) -> Table:
+    drawn = Table(title="End-to-end latency of a decision, ms", title_justify="left")
+    drawn.add_column("mode", no_wrap=True)
+    for label in (*LABELS.values(), "payments", "lost", "twice"):
+        drawn.add_column(label, justify="right", no_wrap=True)
+    for mode, report in result.reports.items():
+        figures = [f"{value:.1f}" for value in report.percentiles().values()]
+        drawn.add_row(mode.value, *figures, str(report.received), str(report.lost), str(report.duplicates))
+    ratios = speed_up(result)
+    if ratios:
+        drawn.add_section()
+        drawn.add_row("times lower", *[f"{ratio:.0f}×" for ratio in ratios.values()], "", "", "")
+    return drawn
+
+
+def speed_up(result: DemoResult) -> dict[str, float]:
+    """Micro-batch's latency divided by real-time's, for each percentile, if both were run."""
+    if set(result.reports) != set(Mode):
+        return {}
+    slow, fast = (result.reports[mode].percentiles() for mode in (Mode.MICRO_BATCH, Mode.REAL_TIME))
+    return {name: slow[name] / fast[name] for name in slow}
+
+
+def to_dict(result: DemoResult, plot: Path | None) -> dict[str, Any]:
+    return {
+        "tailrace": __version__,
+        "machine": machine(),
+        "method": method(result),
+        "rate": result.options.rate,
+        "seconds": result.options.seconds,
+        "epoch_seconds": result.options.epoch_s,
+        "reports": {mode.value: report.to_dict() for mode, report in result.reports.items()},
+        "times_lower": {name: round(ratio, 2) for name, ratio in speed_up(result).items()},
+        "plot": str(plot) if plot else None,
+        "spark_log": str(result.spark_log),
+    }
+
+
+def draw(result: DemoResult, folder: Path) -> Path:
+    title = f"The same query, only the trigger changed ({result.options.rate} payments/s)"
+    reports = {mode.value: report for mode, report in result.reports.items()}
+    return plot_latency(reports, folder / "latency.png", title=title)
+
+
+def show(result: DemoResult, plot: Path | None, console: Console) -> None:
+    console.print()
+    console.print(table(result))
+    console.print(f"[dim]{method(result)}[/]")
+    console.print(f"[dim]{machine()}[/]")
+    if plot is not None:
+        console.print(f"Plot: {plot}", soft_wrap=True)

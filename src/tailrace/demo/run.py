@@ -1,0 +1,220 @@
+"""The demo from start to end: broker, Spark, the same query in both modes, and a clean exit."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tailrace import _jars
+from tailrace._console import working
+from tailrace._paths import log_file
+from tailrace._plugin.gateway import send_jvm_output_to
+from tailrace.demo.query import decide, read_payments, write_decisions
+from tailrace.demo.view import DemoView
+from tailrace.errors import TailraceError
+from tailrace.harness import LatencyReport, LoadTest
+from tailrace.kafka import EmbeddedKafka, create_topics, require_broker
+from tailrace.session import configure
+
+PARTITIONS = 2
+SHUFFLE_PARTITIONS = 2
+# Every stage of a real-time query runs at once: readers + aggregators, and one slot to spare.
+SLOTS = PARTITIONS + SHUFFLE_PARTITIONS + 1
+SHORTEST_EPOCH_S = 5
+SHORTEST_EPOCH_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
+WARM_UP_EPOCHS = 8
+WARM_UP_S = 8
+
+
+class Mode(str, Enum):
+    MICRO_BATCH = "micro-batch"
+    REAL_TIME = "real-time"
+
+
+@dataclasses.dataclass(frozen=True)
+class DemoOptions:
+    seconds: int
+    rate: int
+    modes: tuple[Mode, ...]
+    bootstrap_servers: str | None = None
+
+    @property
+    def epoch_s(self) -> int:
+        """Half the measured time, so that every measurement spans two epoch boundaries."""
+        return max(SHORTEST_EPOCH_S, self.seconds // 2)
+
+    def seconds_of(self, mode: Mode) -> int:
+        """Micro-batch has no epochs to span: a third of the time shows its curve."""
+        return self.seconds if mode is Mode.REAL_TIME else max(10, self.seconds // 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class DemoResult:
+    options: DemoOptions
+    reports: dict[Mode, LatencyReport]
+    spark_log: Path
+
+
+def run_demo(options: DemoOptions, view: DemoView) -> DemoResult:
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="tailrace-demo-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        bootstrap_servers = _broker(options, stack)
+        spark, log = _spark(stack)
+        reports = {}
+        for mode in options.modes:
+            run = _Run(spark, bootstrap_servers, options, folder)
+            reports[mode] = run.measure(mode, view)
+        return DemoResult(options, reports, log)
+
+
+def _broker(options: DemoOptions, stack: ExitStack) -> str:
+    if options.bootstrap_servers is not None:
+        require_broker(options.bootstrap_servers)
+        return options.bootstrap_servers
+    _jars.resolve(_jars.KAFKA_BROKER)
+    with working("Starting an embedded Apache Kafka"):
+        return stack.enter_context(EmbeddedKafka()).bootstrap_servers
+
+
+def _spark(stack: ExitStack) -> tuple[SparkSession, Path]:
+    _jars.resolve(_jars.KAFKA_CONNECTOR)
+    log = log_file("demo-spark")
+    with working(f"Starting Spark (log: {log})"):
+        builder = (
+            SparkSession.builder.master(f"local[{SLOTS}]")
+            .appName("tailrace-demo")
+            .config("spark.sql.shuffle.partitions", SHUFFLE_PARTITIONS)
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.driver.memory", "2g")
+        )
+        builder = configure(builder)
+        send_jvm_output_to(log, builder)
+        spark = builder.getOrCreate()
+    stack.callback(spark.stop)
+    return spark, log
+
+
+class _Run:
+    """The query in one mode, on topics and a checkpoint of its own."""
+
+    def __init__(self, spark: SparkSession, bootstrap_servers: str, options: DemoOptions, folder: Path) -> None:
+        self.spark = spark
+        self.bootstrap_servers = bootstrap_servers
+        self.options = options
+        self.folder = folder
+
+    def measure(self, mode: Mode, view: DemoView) -> LatencyReport:
+        with view.phase(f"Warming up ({mode.value})"):
+            self._warm_up(mode)
+        epoch = f"{self.options.epoch_s} seconds" if mode is Mode.REAL_TIME else None
+        seconds = self.options.seconds_of(mode)
+        with self._query(epoch) as (query, load):
+            check = _raise_if_failed(query)
+            load.wait_for_output(timeout_s=90, records=WARM_UP_S * self.options.rate // 2, check=check)
+            with view.measuring(mode.value, seconds) as load.on_snapshot:
+                report = load.measure(seconds=seconds, check=check)
+            return dataclasses.replace(report, epoch_boundaries_s=_boundaries(query, report, mode))
+
+    def _warm_up(self, mode: Mode) -> None:
+        """Both modes are measured warm: code compiled, clients connected, boundaries passed."""
+        if mode is Mode.MICRO_BATCH:
+            with self._query(None) as (query, load):
+                records = WARM_UP_S * self.options.rate
+                load.wait_for_output(timeout_s=90, records=records, check=_raise_if_failed(query))
+            return
+        # The first boundaries in a cold JVM take seconds; epochs of one second pass many of them quickly.
+        self.spark.conf.set(SHORTEST_EPOCH_KEY, "1000")
+        try:
+            with self._query("1 second") as (query, load):
+                check = _raise_if_failed(query)
+                load.wait_for_output(timeout_s=90, check=check)
+                _wait_for_epochs(query, WARM_UP_EPOCHS, check)
+        finally:
+            self.spark.conf.unset(SHORTEST_EPOCH_KEY)
+
+    @contextmanager
+    def _query(self, epoch: str | None) -> Iterator[tuple[StreamingQuery, LoadTest]]:
+        name = f"tailrace-demo-{uuid.uuid4().hex[:8]}"
+        topics = f"{name}-payments", f"{name}-decisions"
+        create_topics(self.bootstrap_servers, topics, partitions=PARTITIONS)
+        try:
+            decisions = decide(read_payments(self.spark, self.bootstrap_servers, topics[0]))
+            writer = write_decisions(decisions, self.bootstrap_servers, topics[1], str(self.folder / name))
+            # The one line that differs between the modes.
+            if epoch is not None:
+                writer = writer.trigger(realTime=epoch)  # type: ignore[call-overload]  # not in PySpark's hints
+            query = writer.start()
+            try:
+                with self._load(*topics) as load:
+                    yield query, load
+            finally:
+                query.stop()
+        finally:
+            AdminClient({"bootstrap.servers": self.bootstrap_servers}).delete_topics(list(topics))
+
+    def _load(self, payments: str, decisions: str) -> LoadTest:
+        return LoadTest(
+            bootstrap_servers=self.bootstrap_servers,
+            input_topic=payments,
+            output_topic=decisions,
+            rate=self.options.rate,
+            encode="tailrace.demo.payments:encode_payment",
+            decode="tailrace.demo.payments:DecisionDecoder",
+            decode_options={"rate": self.options.rate},
+        )
+
+
+def _wait_for_epochs(query: StreamingQuery, epochs: int, check: Callable[[], None]) -> None:
+    deadline = time.monotonic() + 90
+    while len(query.recentProgress) < epochs and time.monotonic() < deadline:
+        check()
+        time.sleep(0.1)
+
+
+def _raise_if_failed(query: StreamingQuery) -> Callable[[], None]:
+    def check() -> None:
+        if not query.isActive:
+            failure = query.exception()
+            text = str(failure) if failure else "it stopped by itself"
+            raise TailraceError.find_in(text) or TailraceError(
+                "TAILRACE_QUERY_FAILED", f"the streaming query ended: {text.splitlines()[0]}", "read Spark's log."
+            )
+
+    return check
+
+
+def _boundaries(query: StreamingQuery, report: LatencyReport, mode: Mode) -> tuple[float, ...]:
+    """When epochs ended within the measured window: each is where the next one's progress begins."""
+    if mode is not Mode.REAL_TIME:
+        return ()
+    deadline = time.monotonic() + 2
+    ends: list[float] = []
+    while time.monotonic() < deadline:
+        ends = [
+            _timestamp(progress["timestamp"]) + progress["durationMs"]["triggerExecution"] / 1000
+            for progress in query.recentProgress
+        ]
+        # The progress of an epoch that ended just before the window's end may still be on its way.
+        if ends and time.time() - ends[-1] < 1:
+            break
+        time.sleep(0.1)
+    offsets = (end - report.started_ns / 1e9 for end in ends)
+    return tuple(offset for offset in offsets if 0 <= offset <= report.seconds)
+
+
+def _timestamp(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

@@ -1,0 +1,34 @@
+"""Errors that a user can mend: a code, what is wrong, and the change that fixes it."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors import PySparkException
+
+_CODED = re.compile(r"\[(TAILRACE_[A-Z_]+)\] (.*?)\nFix: (.*?)(?=\n\s+at |\n\tat |\Z)", re.DOTALL)
+
+
+class TailraceError(PySparkException):
+    """A problem stated in the user's terms, with the change that fixes it.
+
+    `code` is stable and documented in docs/errors.md; texts may improve between releases.
+    """
+
+    def __init__(self, code: str, problem: str, fix: str) -> None:
+        super().__init__(message=f"[{code}] {problem}\nFix: {fix}")
+        self.code = code
+        self.problem = problem
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.problem}\nFix: {self.fix}"
+
+    def getCondition(self) -> str:
+        return self.code
+
+    @classmethod
+    def find_in(cls, text: str) -> TailraceError | None:
+        """The error that the plugin reported inside a longer text, such as a JVM stack trace."""
+        match = _CODED.search(text)
+        return cls(match[1], match[2].strip(), match[3].strip()) if match else None

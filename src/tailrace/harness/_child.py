@@ -1,0 +1,93 @@
+"""The processes of a load test: JSON lines in and out, gone when their owner is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tailrace.errors import TailraceError
+
+Message = dict[str, Any]
+
+
+class Child:
+    """The owner's side of a child process."""
+
+    def __init__(self, module: str, config: Message, on_message: Callable[[Message], None]) -> None:
+        self._module = module
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+        self._reader = threading.Thread(target=self._read, args=(on_message,), daemon=True)
+        self._reader.start()
+        self.tell(config)
+
+    def tell(self, message: Message) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            raise TailraceError(
+                "TAILRACE_HARNESS_FAILED",
+                f"the process {self._module} has ended with code {self._process.poll()}.",
+                "its error is printed above.",
+            ) from None
+
+    @property
+    def failed(self) -> bool:
+        return self._process.poll() not in (None, 0)
+
+    def close(self) -> None:
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join(timeout=5)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _read(self, on_message: Callable[[Message], None]) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            on_message(json.loads(line))
+
+
+class Owner:
+    """The child's side: orders from standard input, without ever waiting for one."""
+
+    def __init__(self) -> None:
+        self._orders: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.config: Message = json.loads(sys.stdin.readline() or "null") or sys.exit(0)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def next_order(self) -> Message | None:
+        try:
+            return self._orders.get_nowait()
+        except queue.Empty:
+            return None
+
+    def tell(self, message: Message) -> None:
+        print(json.dumps(message), flush=True)
+
+    def _read(self) -> None:
+        for line in sys.stdin:
+            self._orders.put(json.loads(line))
+        # The owner is gone or has closed us: nobody reads what we might still say.
+        os._exit(0)

@@ -1,0 +1,76 @@
+"""The open-loop load: one record at each time of a fixed schedule, come what may.
+
+Runs as a process of its own (`python -m tailrace.harness.generator`), so that neither Spark's driver
+nor a live display can delay it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tailrace.harness._child import Owner
+from tailrace.harness.records import Encode, load_function
+
+LEAD_NS = 100_000_000
+LONGEST_NAP_NS = 20_000_000
+
+
+class Generator:
+    def __init__(self, bootstrap_servers: str, topic: str, rate: float, encode: Encode) -> None:
+        self.topic = topic
+        self.interval_ns = 1e9 / rate
+        self.encode = encode
+        self.sent = 0
+        self.refused = 0
+        # No lingering, no batching delay: a record leaves when it is due. The long time-out lets
+        # records survive a stopped broker, whose silence then shows as latency and not as loss.
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "acks": "1", "message.timeout.ms": 120_000}
+        )
+
+    def run(self, started: Callable[[int], None], stopped: Callable[[], bool]) -> None:
+        offset_ns = time.time_ns() - time.monotonic_ns()
+        start_ns = time.monotonic_ns() + LEAD_NS
+        started(start_ns + offset_ns)
+        while not stopped():
+            wait_ns = start_ns + self.sent * self.interval_ns - time.monotonic_ns()
+            if wait_ns > 0:
+                self._producer.poll(0)
+                time.sleep(min(wait_ns, LONGEST_NAP_NS) / 1e9)
+                continue
+            # Late or not, the record says when it was due.
+            intended_ns = int(start_ns + offset_ns + self.sent * self.interval_ns)
+            self._send(*self.encode(self.sent, intended_ns))
+            self.sent += 1
+        self._producer.flush(30)
+
+    def _send(self, key: bytes | None, value: bytes) -> None:
+        while True:
+            try:
+                self._producer.produce(self.topic, key=key, value=value, on_delivery=self._delivered)
+                self._producer.poll(0)
+                return
+            except BufferError:
+                self._producer.poll(0.01)
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self.refused += 1
+
+
+def main() -> None:
+    owner = Owner()
+    config = owner.config
+    generator = Generator(config["bootstrap_servers"], config["topic"], config["rate"], load_function(config["encode"]))
+    generator.run(
+        lambda start_ns: owner.tell({"event": "started", "start_ns": start_ns}),
+        lambda: owner.next_order() is not None,
+    )
+    owner.tell({"event": "finished", "sent": generator.sent, "refused": generator.refused})
+
+
+if __name__ == "__main__":
+    main()

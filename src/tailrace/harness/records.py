@@ -1,0 +1,39 @@
+"""What travels through the pipeline under test, and how the observer recognises it again."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+Encode = Callable[[int, int], tuple[bytes | None, bytes]]
+"""(record number, intended send time in ns) → (Kafka key, Kafka value)."""
+
+Decode = Callable[[bytes | None, bytes], list[tuple[int, int]]]
+"""(Kafka key, Kafka value) of an output record → the (number, intended time) of each input it answers.
+
+Usually one; several where the pipeline folds inputs into one output, as a micro-batch aggregation does.
+"""
+
+
+def encode_json(number: int, intended_ns: int) -> tuple[bytes, bytes]:
+    return str(number % 100).encode(), json.dumps({"number": number, "intended_ns": intended_ns}).encode()
+
+
+def decode_json(_key: bytes | None, value: bytes) -> list[tuple[int, int]]:
+    record = json.loads(value)
+    return [(int(record["number"]), int(record["intended_ns"]))]
+
+
+def new_decoder(reference: str, options: dict[str, Any]) -> Decode:
+    """The named function or, if it is a class, an instance made with the options."""
+    named = load_function(reference)
+    decoder: Decode = named(**options) if isinstance(named, type) else named
+    return decoder
+
+
+def load_function(reference: str) -> Any:
+    """The function at "module:name"; processes are told by name what to run, never by pickle."""
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)

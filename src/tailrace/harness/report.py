@@ -1,0 +1,132 @@
+"""What a load test found: percentiles, losses, duplicates, and how they developed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+
+# From a microsecond to an hour, to three digits.
+LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
+
+PERCENTILES = {"p50_ms": 50.0, "p90_ms": 90.0, "p99_ms": 99.0, "p999_ms": 99.9, "max_ms": 100.0}
+LABELS = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "max"}
+
+
+def new_histogram() -> HdrHistogram:
+    return HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
+
+
+def record_us(histogram: HdrHistogram, latency_us: int) -> None:
+    histogram.record_value(min(max(latency_us, LOWEST_US), HIGHEST_US))
+
+
+@dataclass(frozen=True)
+class TimelinePoint:
+    """One second of a measurement: `at_s` after its start, latencies of the records due in it."""
+
+    at_s: int
+    records: int
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+
+
+@dataclass(frozen=True)
+class LatencyReport:
+    """Latencies from a record's intended send time to its arrival at the independent observer."""
+
+    expected: int
+    received: int
+    lost: int
+    duplicates: int
+    seconds: float
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    p999_ms: float
+    max_ms: float
+    timeline: tuple[TimelinePoint, ...] = ()
+    curve: tuple[tuple[float, float], ...] = ()
+    """(percentile, latency in ms), for the plot of the tail."""
+    started_ns: int = 0
+    epoch_boundaries_s: tuple[float, ...] = field(default=())
+    """When epochs ended inside the window, in seconds after its start; empty if none or unknown."""
+
+    @classmethod
+    def from_latencies(
+        cls,
+        latencies_us: Iterable[tuple[int, int]],
+        *,
+        expected: int,
+        duplicates: int,
+        started_ns: int,
+        seconds: float,
+    ) -> LatencyReport:
+        """From pairs (second of the window in which the record was due, latency in µs)."""
+        whole = new_histogram()
+        by_second: dict[int, HdrHistogram] = {}
+        for second, latency in latencies_us:
+            record_us(whole, latency)
+            record_us(by_second.setdefault(second, new_histogram()), latency)
+        received = whole.get_total_count()
+        return cls(
+            expected=expected,
+            received=received,
+            lost=expected - received,
+            duplicates=duplicates,
+            seconds=seconds,
+            timeline=tuple(_point(second, by_second[second]) for second in sorted(by_second)),
+            curve=_curve(whole),
+            started_ns=started_ns,
+            **{name: _at_ms(whole, percentile) for name, percentile in PERCENTILES.items()},  # type: ignore[arg-type]
+        )
+
+    @property
+    def rate(self) -> float:
+        return self.received / self.seconds if self.seconds else 0.0
+
+    def percentiles(self) -> dict[str, float]:
+        return {name: getattr(self, name) for name in PERCENTILES}
+
+    def text(self) -> str:
+        figures = "  ".join(f"{LABELS[name]} {value:.1f}" for name, value in self.percentiles().items())
+        return (
+            f"{figures} ms  ({self.received} of {self.expected} records in {self.seconds:.0f} s, "
+            f"{self.lost} lost, {self.duplicates} duplicates)"
+        )
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def to_dict(self) -> dict[str, Any]:
+        counts = {name: getattr(self, name) for name in ("expected", "received", "lost", "duplicates")}
+        return {
+            **counts,
+            "seconds": round(self.seconds, 3),
+            **{name: round(value, 3) for name, value in self.percentiles().items()},
+            "epoch_boundaries_s": [round(at, 3) for at in self.epoch_boundaries_s],
+            "timeline": [vars(point) for point in self.timeline],
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict())
+
+
+def _at_ms(histogram: HdrHistogram, percentile: float) -> float:
+    return float(histogram.get_value_at_percentile(percentile)) / 1000
+
+
+def _point(second: int, histogram: HdrHistogram) -> TimelinePoint:
+    figures = [_at_ms(histogram, percentile) for percentile in (50.0, 99.0, 100.0)]
+    return TimelinePoint(second, histogram.get_total_count(), *figures)
+
+
+def _curve(histogram: HdrHistogram) -> tuple[tuple[float, float], ...]:
+    # As far into the tail as there are records to stand for it.
+    count = histogram.get_total_count()
+    nines = [100 * (1 - 10 ** (-exponent / 20)) for exponent in range(1, 121)]
+    return tuple((p, _at_ms(histogram, p)) for p in [0.0, *nines] if count * (1 - p / 100) >= 1)

@@ -1,0 +1,252 @@
+"""An embedded broker that is the real Apache Kafka: one KRaft node on 127.0.0.1."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tailrace import _jars
+from tailrace._java import require_java
+from tailrace._paths import log_file
+from tailrace._plugin import plugin_jar, spark_jars
+from tailrace.errors import TailraceError
+
+HOST = "127.0.0.1"
+READY_WITHIN_S = 60
+PORT_ATTEMPTS = 5
+
+# A throw-away broker should start fast and stay small: no second compiler tier to warm up, and the
+# collector without helper threads that would take cores from Spark.
+JVM_FLAGS = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+class EmbeddedKafka:
+    """Apache Kafka in a process of its own, gone with the process that started it.
+
+        with EmbeddedKafka() as kafka:
+            kafka.create_topics(["payments"], partitions=2)
+            ...  # kafka.bootstrap_servers
+
+    The data lives in a private temporary folder and is deleted at the end. When the owner dies, even
+    by SIGKILL, the broker notices and ends too.
+
+    :param port: a fixed port instead of a free one chosen by the operating system.
+    """
+
+    def __init__(self, *, port: int | None = None) -> None:
+        self.port = port
+        self.log: Path | None = None
+        self._fixed_port = port is not None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder: Path | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def __enter__(self) -> EmbeddedKafka:
+        return self.start()
+
+    def __exit__(self, *_failure: object) -> None:
+        self.stop()
+
+    def start(self) -> EmbeddedKafka:
+        jars = _jars.resolve(_jars.KAFKA_BROKER)
+        self.log = log_file("kafka")
+        try:
+            for attempt in range(PORT_ATTEMPTS):
+                if not self._fixed_port:
+                    self.port = free_port()
+                assert self.port is not None
+                refuse_taken_port(self.port)
+                self._folder = Path(tempfile.mkdtemp(prefix="tailrace-kafka-"))
+                self._process = launch(self._folder, self.port, jars, self.log, owned=True)
+                try:
+                    wait_until_ready(self._process, self.bootstrap_servers, self.log)
+                    return self
+                except TailraceError as failure:
+                    # Somebody else may have taken a port between our look and the broker's start.
+                    self.stop()
+                    if failure.code != "TAILRACE_PORT_TAKEN" or self._fixed_port or attempt + 1 == PORT_ATTEMPTS:
+                        raise
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End the broker and delete its data; safe to call twice."""
+        if self._process is not None:
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            try:
+                self._process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def create_topics(self, names: Iterable[str], *, partitions: int = 1) -> None:
+        create_topics(self.bootstrap_servers, names, partitions=partitions)
+
+
+def create_topics(bootstrap_servers: str, names: Iterable[str], *, partitions: int = 1) -> None:
+    """Create topics and wait until every one of them has its leaders; existing topics are an error."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    wanted = list(names)
+    for name, future in admin.create_topics([NewTopic(name, partitions, 1) for name in wanted]).items():
+        try:
+            future.result()
+        except KafkaException as failure:
+            raise TailraceError(
+                "TAILRACE_TOPIC_NOT_CREATED",
+                f"the topic '{name}' could not be created on {bootstrap_servers}: {failure.args[0].str()}",
+                "choose another name, or delete the topic first.",
+            ) from None
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        topics = admin.list_topics(timeout=10).topics
+        described = [topics[name].partitions.values() for name in wanted if name in topics]
+        if len(described) == len(wanted) and all(p.leader >= 0 for parts in described for p in parts):
+            return
+        time.sleep(0.05)
+    raise TailraceError(
+        "TAILRACE_TOPIC_NOT_CREATED",
+        f"the topics {', '.join(wanted)} have no leaders on {bootstrap_servers} after 30 s.",
+        "look at the broker's log.",
+    )
+
+
+def require_broker(bootstrap_servers: str, *, timeout_s: float = 5) -> int:
+    """The number of brokers that answer; an error that names the address if none does."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=_silent)
+    try:
+        return len(admin.list_topics(timeout=timeout_s).brokers)
+    except KafkaException:
+        raise TailraceError(
+            "TAILRACE_BROKER_UNREACHABLE",
+            f"no Kafka broker answers at {bootstrap_servers} within {timeout_s:g} s.",
+            "check --bootstrap-servers and that the broker runs; without the option an embedded broker is started.",
+        ) from None
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def refuse_taken_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            raise _port_taken(port) from None
+
+
+def launch(folder: Path, port: int, jars: list[Path], log: Path, *, owned: bool) -> subprocess.Popen[bytes]:
+    """Start a broker on `folder`; an owned one ends when this process does."""
+    properties = folder / "server.properties"
+    properties.write_text(_server_properties(folder / "data", port, free_port()), encoding="utf-8")
+    scala_library = spark_jars().glob("scala-library-*.jar")
+    class_path = os.pathsep.join(map(str, [plugin_jar(), *jars, *scala_library]))
+    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    command = [require_java().command, *JVM_FLAGS]
+    command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
+    command += ["-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS"]
+    command += ["-cp", class_path, "tailrace.broker.OwnedBroker"]
+    command += [str(properties), cluster_id, str(folder) if owned else "-"]
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE if owned else subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C in the terminal is for the owner, which then closes the broker in its own order.
+            start_new_session=True,
+        )
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], bootstrap_servers: str, log: Path) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=_silent)
+    deadline = time.monotonic() + READY_WITHIN_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            if "Address already in use" in log.read_text(encoding="utf-8", errors="replace"):
+                raise _port_taken(int(bootstrap_servers.rpartition(":")[2]))
+            break
+        try:
+            if admin.list_topics(timeout=0.5).brokers:
+                return
+        except KafkaException:
+            time.sleep(0.05)
+    raise TailraceError(
+        "TAILRACE_BROKER_NOT_STARTED",
+        f"the embedded Kafka broker did not become ready within {READY_WITHIN_S} s.",
+        f"read its log: {log}",
+    )
+
+
+def _port_taken(port: int) -> TailraceError:
+    return TailraceError(
+        "TAILRACE_PORT_TAKEN",
+        f"port {port} on {HOST} is in use by another program.",
+        "choose another port, or none: then the operating system picks a free one.",
+    )
+
+
+def _server_properties(data: Path, port: int, controller_port: int) -> str:
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "log.dirs": str(data),
+        # One node: every internal topic has one replica, and few partitions so that it starts fast.
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        # A mistyped topic name should be an error, not a new topic.
+        "auto.create.topics.enable": "false",
+    }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+class _Silent:
+    """librdkafka reports each refused connection; while we wait for a broker that is no news."""
+
+    def log(self, *_arguments: object) -> None:
+        pass
+
+    debug = info = warning = error = log
+
+
+_silent = _Silent()

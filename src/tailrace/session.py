@@ -1,0 +1,153 @@
+"""`configure`: make a Spark session ready for Real-Time Mode, without touching what the user set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from tailrace import _jars
+from tailrace._defaults import REAL_TIME_DEFAULTS
+from tailrace._java import require_java
+from tailrace._plugin import CLIENT_VERSION_KEY, EXTENSION_CLASS, PLUGIN_CLASS, plugin_jar
+from tailrace._user_conf import user_conf
+from tailrace._version import __version__
+from tailrace.errors import TailraceError
+
+
+def configure(builder: SparkSession.Builder, *, kafka_connector: bool = True) -> SparkSession.Builder:
+    """Add the Tailrace plugin, the Kafka connector and the real-time defaults to a session builder.
+
+    Lists (`spark.jars`, `spark.sql.extensions`, `spark.plugins`) are merged with what the user set on
+    the builder, with spark-submit or in spark-defaults.conf; any other setting of the user's wins.
+    The first call on a machine downloads the Kafka connector's jars; later calls work offline.
+
+        spark = tailrace.configure(SparkSession.builder.master("local[8]")).getOrCreate()
+
+    :param kafka_connector: bring the jars of Spark's Kafka source and sink. They are left out by
+        themselves when the user already names a `spark-sql-kafka` jar or package.
+    """
+    _refuse_spark_connect(builder)
+    _refuse_running_session_without_plugin()
+    ready = RealTimeBuilder._sharing(builder)
+    if SparkContext._active_spark_context is not None:
+        return ready
+
+    require_java()
+    conf = user_conf(builder._options)
+    jars = [plugin_jar()]
+    if kafka_connector and not _names_kafka_connector(conf):
+        jars += _jars.resolve(_jars.KAFKA_CONNECTOR, _jars.IvyOptions.from_conf(conf))
+
+    options = {
+        "spark.jars": _merged(conf.get("spark.jars"), map(str, jars)),
+        "spark.sql.extensions": _merged(conf.get("spark.sql.extensions"), [EXTENSION_CLASS]),
+        "spark.plugins": _merged(conf.get("spark.plugins"), [PLUGIN_CLASS]),
+        CLIENT_VERSION_KEY: __version__,
+    }
+    options |= {default.key: default.value for default in REAL_TIME_DEFAULTS if default.key not in conf}
+    ready._options.update(options)
+    return ready
+
+
+class RealTimeBuilder(SparkSession.Builder):
+    """A session builder that starts Spark only together with the plugin, or says why it cannot."""
+
+    @classmethod
+    def _sharing(cls, builder: SparkSession.Builder) -> RealTimeBuilder:
+        # Shared, not copied: what is set on either builder afterwards holds for both.
+        shared = cls()
+        shared._options = builder._options
+        return shared
+
+    def getOrCreate(self) -> SparkSession:
+        self._prepare_jvm()
+        try:
+            session = super().getOrCreate()
+        except Py4JJavaError as failure:
+            _raise_as_tailrace_error(failure)
+        return session
+
+    def create(self) -> SparkSession:
+        self._prepare_jvm()
+        try:
+            return super().create()
+        except Py4JJavaError as failure:
+            _raise_as_tailrace_error(failure)
+
+    def _prepare_jvm(self) -> None:
+        _refuse_spark_connect(self)
+        _refuse_running_session_without_plugin()
+        if SparkContext._active_spark_context is None:
+            conf = SparkConf()
+            for key, value in self._options.items():
+                conf.set(key, value)
+            SparkContext._ensure_initialized(conf=conf)
+            _add_to_driver(conf.get("spark.jars", "") or "")
+
+
+def _merged(users: str | None, ours: Iterable[str]) -> str:
+    entries = [entry.strip() for entry in (users or "").split(",") if entry.strip()]
+    return ",".join(dict.fromkeys([*entries, *ours]))
+
+
+def _names_kafka_connector(conf: Mapping[str, str]) -> bool:
+    named = conf.get("spark.jars", "") + conf.get("spark.jars.packages", "")
+    return "spark-sql-kafka" in named
+
+
+def _add_to_driver(jars: str) -> None:
+    """Put the jars on the class path of a driver JVM that was started without them.
+
+    spark-submit starts the JVM before the user's script runs, and a stopped session leaves its JVM
+    behind: in both cases `spark.jars` comes too late for the driver, though not for executors.
+    """
+    jvm: Any = SparkContext._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        loader.loadClass(PLUGIN_CLASS)
+        return
+    except Py4JJavaError:
+        pass
+    for jar in jars.split(","):
+        if Path(jar).is_file():
+            loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+
+
+def _refuse_spark_connect(builder: SparkSession.Builder) -> None:
+    options = builder._options
+    mode = str(options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))).lower()
+    asked = "spark.remote" in options or mode == "connect"
+    asked = asked or any(name in os.environ for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"))
+    if asked or "pyspark.sql.connect" in type(builder).__module__:
+        raise TailraceError(
+            "TAILRACE_CONNECT_NOT_SUPPORTED",
+            "this builder makes a Spark Connect session; Tailrace extends the engine and needs the classic one.",
+            'use .master("local[8]") or .master("spark://…") instead of .remote(…), and unset SPARK_REMOTE.',
+        )
+
+
+def _refuse_running_session_without_plugin() -> None:
+    context = SparkContext._active_spark_context
+    if context is None:
+        return
+    conf = context.getConf()
+    if PLUGIN_CLASS not in (conf.get("spark.plugins", "") or "").split(","):
+        raise TailraceError(
+            "TAILRACE_SESSION_ALREADY_RUNNING",
+            "a Spark session is already running in this process, without Tailrace's plugin; "
+            "plugins can only be loaded when Spark starts.",
+            "stop it first (SparkSession.active().stop()), or call tailrace.configure before the first getOrCreate().",
+        )
+
+
+def _raise_as_tailrace_error(failure: Py4JJavaError) -> NoReturn:
+    stated = TailraceError.find_in(str(failure))
+    if stated is not None:
+        raise stated from None
+    raise failure
