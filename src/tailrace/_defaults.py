@@ -25,4 +25,11 @@ REAL_TIME_DEFAULTS = (
         "Python workers talk to the executor over Unix sockets. Over TCP small messages wait for an "
         "acknowledgement (Nagle's algorithm), about 50 ms a turn.",
     ),
+    Default(
+        "spark.scheduler.minRegisteredResourcesRatio",
+        "1.0",
+        "Spark starts work when all executors that were asked for are there. A stateful real-time query needs all "
+        "its task slots at once and fails if it is started a moment too early. On a standalone cluster say how many "
+        "with spark.cores.max.",
+    ),
 )

@@ -17,6 +17,7 @@ from tailrace._console import working
 from tailrace._java import require_java
 from tailrace._paths import cache_folder, log_file
 from tailrace._plugin import plugin_jar, spark_jars
+from tailrace._user_conf import user_conf
 from tailrace.errors import TailraceError
 
 ATTEMPTS = 3
@@ -74,12 +75,17 @@ class IvyOptions:
     def from_conf(cls, conf: Mapping[str, str]) -> IvyOptions:
         return cls(conf.get("spark.jars.ivySettings"), conf.get("spark.jars.ivy"), conf.get("spark.jars.repositories"))
 
+    @classmethod
+    def of_user(cls) -> IvyOptions:
+        """From spark-defaults.conf and the like, where there is no session builder to ask."""
+        return cls.from_conf(user_conf({}))
+
     def arguments(self) -> list[str]:
         named = {"ivySettings": self.settings, "ivy": self.home, "repositories": self.repositories}
         return [f"{key}={value}" for key, value in named.items() if value]
 
 
-def cached(jar_set: JarSet, ivy: IvyOptions = IvyOptions()) -> list[Path] | None:
+def cached(jar_set: JarSet, ivy: IvyOptions) -> list[Path] | None:
     """The jars of an earlier resolution, if all of them are still there."""
     try:
         index = json.loads(_index_file(jar_set.pinned(), ivy).read_text(encoding="utf-8"))
@@ -89,9 +95,10 @@ def cached(jar_set: JarSet, ivy: IvyOptions = IvyOptions()) -> list[Path] | None
     return jars if jars and all(jar.is_file() for jar in jars) else None
 
 
-def resolve(jar_set: JarSet, ivy: IvyOptions = IvyOptions()) -> list[Path]:
+def resolve(jar_set: JarSet, ivy: IvyOptions | None = None) -> list[Path]:
     """The jars' paths; downloads them if they are not at hand, with a progress line on stderr."""
     wanted = jar_set.pinned()
+    ivy = ivy or IvyOptions.of_user()
     with _one_at_a_time():
         jars = cached(wanted, ivy)
         if jars is None:

@@ -127,8 +127,8 @@ class _Session:
         log = log_file("doctor-spark")
         builder = SparkSession.builder.master(self._master).appName("tailrace-doctor")
         builder = configure(builder.config("spark.ui.enabled", "false"))
-        send_jvm_output_to(log, builder)
         try:
+            send_jvm_output_to(log, builder)
             self._spark = builder.getOrCreate()
         except TailraceError:
             raise

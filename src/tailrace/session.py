@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -50,7 +51,8 @@ def configure(builder: SparkSession.Builder, *, kafka_connector: bool = True) ->
         "spark.plugins": _merged(conf.get("spark.plugins"), [PLUGIN_CLASS]),
         CLIENT_VERSION_KEY: __version__,
     }
-    options |= {default.key: default.value for default in REAL_TIME_DEFAULTS if default.key not in conf}
+    defaults = {default.key: default.value for default in REAL_TIME_DEFAULTS} | _cores_of_local_cluster(conf)
+    options |= {key: value for key, value in defaults.items() if key not in conf}
     ready._options.update(options)
     return ready
 
@@ -94,6 +96,12 @@ class RealTimeBuilder(SparkSession.Builder):
 def _merged(users: str | None, ours: Iterable[str]) -> str:
     entries = [entry.strip() for entry in (users or "").split(",") if entry.strip()]
     return ",".join(dict.fromkeys([*entries, *ours]))
+
+
+def _cores_of_local_cluster(conf: Mapping[str, str]) -> dict[str, str]:
+    """What to wait for before the first query; other masters are told by the user."""
+    size = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", conf.get("spark.master", ""))
+    return {"spark.cores.max": str(int(size[1]) * int(size[2]))} if size else {}
 
 
 def _names_kafka_connector(conf: Mapping[str, str]) -> bool:

@@ -31,6 +31,9 @@ def demo(
     bootstrap_servers: Annotated[
         str | None, typer.Option(help="A Kafka cluster to use instead of an embedded broker.")
     ] = None,
+    checkpoint_location: Annotated[
+        Path | None, typer.Option(help="Folder for checkpoints; its disk is part of what you measure.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder for the plot and the figures.", show_default="in the cache folder")
     ] = None,
@@ -44,7 +47,13 @@ def demo(
     folder = output or cache_folder("demo") / time.strftime("%Y%m%d-%H%M%S")
     _make(folder)
     modes = tuple(Mode) if mode is Modes.both else (Mode(mode.value),)
-    options = DemoOptions(seconds=seconds, rate=rate, modes=modes, bootstrap_servers=bootstrap_servers)
+    options = DemoOptions(
+        seconds=seconds,
+        rate=rate,
+        modes=modes,
+        bootstrap_servers=bootstrap_servers,
+        checkpoint_location=checkpoint_location,
+    )
     result = run_demo(options, DemoView(console))
     plot = _draw(result, folder)
     figures = json.dumps(report.to_dict(result, plot), indent=2)

@@ -57,7 +57,7 @@ class DecisionDecoder:
 
     def __init__(self, rate: float) -> None:
         self._interval_ns = 1e9 / rate
-        self._start_ns: float | None = None
+        self._start_ns: int | None = None
         self._known = 0
         self._unanswered: dict[tuple[str, int], deque[int]] = defaultdict(deque)
 
@@ -65,7 +65,7 @@ class DecisionDecoder:
         decision = json.loads(value)
         number, intended_ns = int(decision["number"]), int(decision["intended_ns"])
         if self._start_ns is None:
-            self._start_ns = intended_ns - number * self._interval_ns
+            self._start_ns = intended_ns - int(number * self._interval_ns)
         self._know_payments_up_to(number)
         waiting = self._unanswered[(decision["card"], intended_ns // WINDOW_NS)]
         answered = []
@@ -82,4 +82,4 @@ class DecisionDecoder:
 
     def _intended_ns(self, number: int) -> int:
         assert self._start_ns is not None
-        return int(self._start_ns + number * self._interval_ns)
+        return self._start_ns + int(number * self._interval_ns)

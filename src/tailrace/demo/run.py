@@ -49,6 +49,7 @@ class DemoOptions:
     rate: int
     modes: tuple[Mode, ...]
     bootstrap_servers: str | None = None
+    checkpoint_location: Path | None = None
 
     @property
     def epoch_s(self) -> int:
@@ -69,8 +70,7 @@ class DemoResult:
 
 def run_demo(options: DemoOptions, view: DemoView) -> DemoResult:
     with ExitStack() as stack:
-        folder = Path(tempfile.mkdtemp(prefix="tailrace-demo-"))
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = _checkpoint_folder(options.checkpoint_location, stack)
         bootstrap_servers = _broker(options, stack)
         spark, log = _spark(stack)
         reports = {}
@@ -78,6 +78,19 @@ def run_demo(options: DemoOptions, view: DemoView) -> DemoResult:
             run = _Run(spark, bootstrap_servers, options, folder)
             reports[mode] = run.measure(mode, view)
         return DemoResult(options, reports, log)
+
+
+def _checkpoint_folder(parent: Path | None, stack: ExitStack) -> Path:
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="tailrace-demo-", dir=parent))
+    except OSError as failure:
+        raise TailraceError(
+            "TAILRACE_FOLDER_NOT_WRITABLE",
+            f"checkpoints cannot be written to {parent or 'the temporary folder'}: {failure.strerror}.",
+            "choose an existing, writable folder with --checkpoint-location.",
+        ) from None
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _broker(options: DemoOptions, stack: ExitStack) -> str:

@@ -22,6 +22,7 @@ class Child:
 
     def __init__(self, module: str, config: Message, on_message: Callable[[Message], None]) -> None:
         self._module = module
+        self._reason: str | None = None
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
@@ -40,15 +41,18 @@ class Child:
             self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
         except (BrokenPipeError, ValueError):
+            self._process.wait()
+            self.raise_if_failed()
+
+    def raise_if_failed(self) -> None:
+        code = self._process.poll()
+        if code not in (None, 0):
+            self._reader.join(timeout=5)
             raise TailraceError(
                 "TAILRACE_HARNESS_FAILED",
-                f"the process {self._module} has ended with code {self._process.poll()}.",
-                "its error is printed above.",
-            ) from None
-
-    @property
-    def failed(self) -> bool:
-        return self._process.poll() not in (None, 0)
+                f"{self._module} ended: {self._reason or f'exit code {code}'}.",
+                "check that the broker is reachable and the topics exist.",
+            )
 
     def close(self) -> None:
         if self._process.stdin is not None and not self._process.stdin.closed:
@@ -66,7 +70,11 @@ class Child:
     def _read(self, on_message: Callable[[Message], None]) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            on_message(json.loads(line))
+            message = json.loads(line)
+            if message["event"] == "failed":
+                self._reason = message["reason"]
+            else:
+                on_message(message)
 
 
 class Owner:
@@ -91,3 +99,13 @@ class Owner:
             self._orders.put(json.loads(line))
         # The owner is gone or has closed us: nobody reads what we might still say.
         os._exit(0)
+
+
+def serve(run: Callable[[Owner], None]) -> None:
+    """A child's main: what goes wrong is told to the owner, who shows it in the user's terms."""
+    owner = Owner()
+    try:
+        run(owner)
+    except Exception as failure:
+        owner.tell({"event": "failed", "reason": str(failure) or repr(failure)})
+        sys.exit(1)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from tailrace.harness._child import Owner
+from tailrace.harness._child import Owner, serve
 from tailrace.harness.records import Encode, load_function
 
 LEAD_NS = 100_000_000
@@ -36,14 +36,14 @@ class Generator:
         start_ns = time.monotonic_ns() + LEAD_NS
         started(start_ns + offset_ns)
         while not stopped():
-            wait_ns = start_ns + self.sent * self.interval_ns - time.monotonic_ns()
+            due_ns = start_ns + int(self.sent * self.interval_ns)
+            wait_ns = due_ns - time.monotonic_ns()
             if wait_ns > 0:
                 self._producer.poll(0)
                 time.sleep(min(wait_ns, LONGEST_NAP_NS) / 1e9)
                 continue
             # Late or not, the record says when it was due.
-            intended_ns = int(start_ns + offset_ns + self.sent * self.interval_ns)
-            self._send(*self.encode(self.sent, intended_ns))
+            self._send(*self.encode(self.sent, due_ns + offset_ns))
             self.sent += 1
         self._producer.flush(30)
 
@@ -61,8 +61,7 @@ class Generator:
             self.refused += 1
 
 
-def main() -> None:
-    owner = Owner()
+def run(owner: Owner) -> None:
     config = owner.config
     generator = Generator(config["bootstrap_servers"], config["topic"], config["rate"], load_function(config["encode"]))
     generator.run(
@@ -73,4 +72,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(run)

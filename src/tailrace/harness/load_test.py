@@ -100,7 +100,7 @@ class LoadTest:
             while self._seen < records:
                 self._news.wait(0.2)
                 check()
-                self._raise_if_a_child_failed()
+                self._raise_if_failed()
                 if time.monotonic() > deadline:
                     raise TailraceError(
                         "TAILRACE_NO_OUTPUT",
@@ -121,7 +121,7 @@ class LoadTest:
         while time.time_ns() < until_ns:
             time.sleep(0.05)
             check()
-            self._raise_if_a_child_failed()
+            self._raise_if_failed()
         assert self._generator is not None
         assert self._observer is not None
         self._generator.tell({"order": "stop"})
@@ -170,7 +170,7 @@ class LoadTest:
         with self._news:
             while name not in self._events:
                 self._news.wait(0.2)
-                self._raise_if_a_child_failed()
+                self._raise_if_failed()
                 if time.monotonic() > deadline:
                     raise TailraceError(
                         "TAILRACE_HARNESS_FAILED",
@@ -179,11 +179,7 @@ class LoadTest:
                     )
             return self._events[name]
 
-    def _raise_if_a_child_failed(self) -> None:
+    def _raise_if_failed(self) -> None:
         for child in (self._generator, self._observer):
-            if child is not None and child.failed:
-                raise TailraceError(
-                    "TAILRACE_HARNESS_FAILED",
-                    "a process of the load test failed; its error is printed above.",
-                    "check that the broker is reachable and the topics exist.",
-                )
+            if child is not None:
+                child.raise_if_failed()

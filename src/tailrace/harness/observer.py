@@ -9,7 +9,7 @@ import time
 
 from confluent_kafka import Consumer, TopicPartition
 
-from tailrace.harness._child import Message, Owner
+from tailrace.harness._child import Message, Owner, serve
 from tailrace.harness.observations import Observations
 from tailrace.harness.records import Decode, new_decoder
 from tailrace.harness.report import new_histogram, record_us
@@ -31,6 +31,8 @@ class Observer:
             }
         )
         described = self._consumer.list_topics(topic, timeout=10).topics[topic]
+        if not described.partitions:
+            raise LookupError(f"there is no topic '{topic}' on {bootstrap_servers}")
         self._consumer.assign(
             [
                 TopicPartition(topic, number, self._consumer.get_watermark_offsets(TopicPartition(topic, number))[1])
@@ -63,8 +65,7 @@ class Observer:
         self._consumer.close()
 
 
-def main() -> None:
-    owner = Owner()
+def run(owner: Owner) -> None:
     config = owner.config
     observer = Observer(
         config["bootstrap_servers"], config["topic"], new_decoder(config["decode"], config["decode_options"])
@@ -89,4 +90,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(run)

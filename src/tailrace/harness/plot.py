@@ -36,7 +36,9 @@ def plot_latency(reports: Mapping[str, LatencyReport], path: Path, *, title: str
             label = f"{name}, end of an epoch" if number == 0 else None
             time.axvline(boundary, color=colour, lw=0.8, ls="--", alpha=0.6, label=label)
     tail.set_xticks([_nines(p) for p in NINES], [f"{p:g} %" for p in NINES])
-    tail.set(yscale="log", xlabel="records answered within the latency", ylabel="end-to-end latency, ms (log)")
+    if any(report.received for report in reports.values()):
+        tail.set_yscale("log")
+    tail.set(xlabel="records answered within the latency", ylabel="end-to-end latency, ms (log)")
     time.set(xlabel="seconds into the measurement")
     for axes in (tail, time):
         axes.grid(visible=True, which="major", alpha=0.3)

@@ -49,9 +49,9 @@ object Operators {
   private def python(name: String, className: String) = no(name, s"$Exec.python.$className", pythonReason, pythonRemedy)
 
   private val unsupported = Seq(
-    python("Python UDF (pickled)", "BatchEvalPythonExec"),
+    python("Python UDF", "BatchEvalPythonExec"),
     python("Python UDF", "ArrowEvalPythonExec"),
-    python("Python UDTF (pickled)", "BatchEvalPythonUDTFExec"),
+    python("Python UDTF", "BatchEvalPythonUDTFExec"),
     python("Python UDTF", "ArrowEvalPythonUDTFExec"),
     python("mapInPandas", "MapInPandasExec"),
     python("mapInArrow", "MapInArrowExec"),

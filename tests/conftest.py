@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import tailrace
+from tailrace import EmbeddedKafka
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[EmbeddedKafka]:
+    with EmbeddedKafka() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def new_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], SparkSession]]:
+    """Starts a configured session on a master; the last one is stopped when the module ends."""
+    started: list[SparkSession] = []
+
+    def start(master: str) -> SparkSession:
+        while started:
+            started.pop().stop()
+        # One folder for all: a JVM remembers the first one that it was given.
+        local_dir = tmp_path_factory.getbasetemp() / "spark-local"
+        local_dir.mkdir(exist_ok=True)
+        builder = (
+            SparkSession.builder.master(master)
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.local.dir", str(local_dir))
+            .config("spark.sql.shuffle.partitions", "2")
+        )
+        spark = tailrace.configure(builder).getOrCreate()
+        spark.sparkContext.setLogLevel("OFF")
+        started.append(spark)
+        return spark
+
+    yield start
+    while started:
+        started.pop().stop()
+
+
+@pytest.fixture(scope="module")
+def spark(new_session: Callable[[str], SparkSession]) -> SparkSession:
+    return new_session("local[6]")
+
+
+@pytest.fixture
+def unwritable_folder() -> Path:
+    # The tests may run as root, for whom a read-only mode is no obstacle.
+    return Path("/proc/tailrace-cannot-write-here")
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "checkpoint"
+    shutil.rmtree(tmp_path / "checkpoint", ignore_errors=True)

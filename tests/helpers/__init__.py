@@ -1,0 +1,1 @@
+"""What the tests share: waiting on conditions, Kafka records in and out, processes."""

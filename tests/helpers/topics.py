@@ -1,0 +1,78 @@
+"""Records into a topic and out of it, with a client that is not Spark's."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tailrace.kafka import create_topics
+
+
+def new_topic(bootstrap_servers: str, name: str, *, partitions: int = 2) -> str:
+    topic = f"{name}-{uuid.uuid4().hex[:8]}"
+    create_topics(bootstrap_servers, [topic], partitions=partitions)
+    return topic
+
+
+def produce(bootstrap_servers: str, topic: str, rows: Iterable[dict[str, Any]], *, key: str = "key") -> None:
+    """Send rows as JSON, each with the time it was sent, spread over partitions by their key."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
+    for row in rows:
+        value = json.dumps({**row, "sent_ns": time.time_ns()})
+        producer.produce(topic, key=str(row.get(key, "")).encode(), value=value.encode())
+        producer.poll(0)
+    assert producer.flush(20) == 0
+
+
+@dataclass
+class Collected:
+    """A row that came out of a topic and when."""
+
+    row: dict[str, Any]
+    at_ns: int
+
+    @property
+    def latency_s(self) -> float:
+        return float((self.at_ns - self.row["sent_ns"]) / 1e9)
+
+
+@dataclass
+class Collector:
+    """Reads a topic from its beginning in the background."""
+
+    bootstrap_servers: str
+    topic: str
+    partitions: int = 2
+    collected: list[Collected] = field(default_factory=list)
+
+    def __enter__(self) -> Collector:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [collected.row for collected in list(self.collected)]
+
+    def _run(self) -> None:
+        consumer = Consumer(
+            {"bootstrap.servers": self.bootstrap_servers, "group.id": uuid.uuid4().hex, "enable.auto.commit": False}
+        )
+        consumer.assign([TopicPartition(self.topic, number, 0) for number in range(self.partitions)])
+        while not self._stop.is_set():
+            for message in consumer.consume(500, 0.02):
+                value = message.value()
+                if not message.error() and value is not None:
+                    self.collected.append(Collected(json.loads(value), time.time_ns()))
+        consumer.close()

@@ -1,0 +1,152 @@
+"""Spark's allowlist is handed over to the plugin, and to nothing less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import IllegalArgumentException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tailrace import EmbeddedKafka
+from tests.helpers.processes import run_python
+from tests.helpers.topics import Collector, new_topic, produce
+from tests.helpers.waiting import until
+
+ALLOWLIST = "spark.sql.streaming.realTimeMode.allowlistCheck"
+
+
+@pytest.fixture
+def stream(spark: SparkSession, kafka: EmbeddedKafka) -> DataFrame:
+    return (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+        .option("subscribe", new_topic(kafka.bootstrap_servers, "in"))
+        .load()
+        .select(F.col("key").cast("string"), F.col("value").cast("string"), "timestamp")
+    )
+
+
+@pytest.fixture
+def run_real_time(kafka: EmbeddedKafka, checkpoint: Path) -> Callable[[DataFrame], str]:
+    """The message with which a query in Real-Time Mode fails."""
+
+    def run(query: DataFrame) -> str:
+        writer: Any = query.select(F.to_json(F.struct("*")).alias("value")).writeStream.format("kafka")
+        writer = writer.option("kafka.bootstrap.servers", kafka.bootstrap_servers).option("topic", "out")
+        writer = writer.option("checkpointLocation", str(checkpoint)).outputMode("update")
+        started = writer.trigger(realTime="5 seconds").start()
+        try:
+            with pytest.raises(StreamingQueryException) as failure:
+                started.awaitTermination(20)
+            return str(failure.value)
+        finally:
+            started.stop()
+
+    return run
+
+
+def test_the_plugin_takes_the_allowlist_over(spark: SparkSession) -> None:
+    assert spark.conf.get(ALLOWLIST) == "false"
+
+
+def test_a_users_own_choice_is_kept() -> None:
+    result = run_python(
+        "import tailrace\n"
+        "from pyspark.sql import SparkSession\n"
+        f"builder = SparkSession.builder.master('local[1]').config('{ALLOWLIST}', 'true')\n"
+        "spark = tailrace.configure(builder).getOrCreate()\n"
+        f"print(spark.conf.get('{ALLOWLIST}'))\n"
+    )
+    assert result.stdout.split() == ["true"], result.stderr
+
+
+def test_without_the_extension_sparks_allowlist_stays() -> None:
+    """The plugin alone enforces nothing, so it must not relax anything either."""
+    result = run_python(
+        "import tailrace\n"
+        "from pyspark.sql import SparkSession\n"
+        "builder = tailrace.configure(SparkSession.builder.master('local[1]'))\n"
+        "builder._options['spark.sql.extensions'] = ''\n"
+        "spark = builder.getOrCreate()\n"
+        f"print(spark.conf.get('{ALLOWLIST}'))\n"
+    )
+    assert result.stdout.split() == ["true"], result.stderr
+
+
+def test_a_python_udf_is_refused_in_the_users_terms(
+    stream: DataFrame, run_real_time: Callable[[DataFrame], str]
+) -> None:
+    message = run_real_time(stream.select(F.udf(lambda value: value)("value").alias("value")))
+    assert "[TAILRACE_UNSUPPORTED_OPERATOR]" in message
+    assert "Python UDF cannot run in Real-Time Mode" in message
+    assert "Exec" not in message.partition("=== Streaming Query ===")[0]
+
+
+def test_every_reason_is_given_at_once(stream: DataFrame, run_real_time: Callable[[DataFrame], str]) -> None:
+    first = stream.select("value", F.udf(lambda value: value)("key").alias("key"))
+    message = run_real_time(first.dropDuplicates(["key"]).repartitionByRange(2, "value"))
+    assert "Python UDF cannot run" in message
+    assert "repartitionByRange, orderBy cannot run" in message
+
+
+def test_a_sink_is_refused_inside_start(stream: DataFrame) -> None:
+    for writer, name in (
+        (stream.writeStream.foreachBatch(lambda _df, _id: None), "foreachBatch"),
+        (stream.writeStream.format("memory").queryName("rows"), "memory"),
+    ):
+        with pytest.raises(IllegalArgumentException) as failure:
+            writer.outputMode("update").trigger(realTime="5 seconds").start()  # type: ignore[call-overload]
+        assert failure.value.getCondition() == "TAILRACE_UNSUPPORTED_SINK"
+        assert f"'{name}'" in str(failure.value)
+
+
+def test_micro_batch_is_left_alone(stream: DataFrame, spark: SparkSession, kafka: EmbeddedKafka) -> None:
+    """The same Python UDF and the same sink that Real-Time Mode refuses."""
+    topic = new_topic(kafka.bootstrap_servers, "in")
+    produce(kafka.bootstrap_servers, topic, [{"id": 1}])
+    rows = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    seen: list[int] = []
+    lengths = rows.select(F.udf(len, "int")(F.col("value")).alias("length"))
+    query = lengths.writeStream.foreachBatch(lambda df, _id: seen.extend(r.length for r in df.collect())).start()
+    query.processAllAvailable()
+    query.stop()
+    assert len(seen) == 1
+
+
+def test_the_static_side_of_a_join_may_do_as_it_likes(
+    stream: DataFrame, spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path
+) -> None:
+    """A sort and a Python UDF below the broadcast run once and hold no row of the stream back."""
+    table = spark.createDataFrame([("a", 1), ("b", 2)], "key STRING, weight INT")
+    table = table.repartition(2).groupBy("key").agg(F.sum("weight").alias("weight")).orderBy("weight").limit(10)
+    topic, out = new_topic(kafka.bootstrap_servers, "in"), new_topic(kafka.bootstrap_servers, "out")
+    rows = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .load()
+        .select(F.col("key").cast("string"))
+        .join(F.broadcast(table), "key")
+    )
+    writer: Any = rows.select(F.to_json(F.struct("*")).alias("value")).writeStream.format("kafka")
+    writer = writer.option("kafka.bootstrap.servers", kafka.bootstrap_servers).option("topic", out)
+    writer = writer.option("checkpointLocation", str(checkpoint)).outputMode("update")
+    query = writer.trigger(realTime="60 seconds").start()
+    try:
+        with Collector(kafka.bootstrap_servers, out) as collector:
+            produce(kafka.bootstrap_servers, topic, [{"key": "a"}, {"key": "b"}, {"key": "c"}])
+            until(lambda: len(collector.rows()) == 2, "both joined rows", within_s=20)
+            assert {row["key"]: row["weight"] for row in collector.rows()} == {"a": 1, "b": 2}
+    finally:
+        query.stop()

@@ -1,0 +1,87 @@
+"""The Spark internals that the plugin names or calls are there, so that an upgrade fails with a list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from tailrace._defaults import REAL_TIME_DEFAULTS
+
+CLASSES_WE_TOUCH = [
+    "org.apache.spark.api.plugin.SparkPlugin",
+    "org.apache.spark.sql.SparkSessionExtensions",
+    "org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement",
+    "org.apache.spark.sql.execution.ColumnarRule",
+    "org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec",
+    "org.apache.spark.sql.execution.streaming.RealTimeTrigger",
+    "org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist",
+    "org.apache.spark.util.MavenUtils",
+]
+METHODS_WE_CALL = {
+    "org.apache.spark.sql.SparkSessionExtensions": {"injectColumnar", "injectHintResolutionRule"},
+    "org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement": {"sink", "trigger"},
+    "org.apache.spark.util.MavenUtils": {"buildIvySettings", "loadIvySettings", "resolveMavenCoordinates"},
+}
+SETTINGS_WE_USE = [
+    "spark.sql.streaming.realTimeMode.allowlistCheck",
+    "spark.sql.streaming.realTimeMode.minBatchDuration",
+    *(default.key for default in REAL_TIME_DEFAULTS),
+]
+
+
+@pytest.fixture(scope="module")
+def jvm(spark: SparkSession) -> Any:
+    return spark.sparkContext._jvm
+
+
+def class_for(jvm: Any, name: str) -> Any:
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        return jvm.java.lang.Class.forName(name, False, loader)
+    except Py4JJavaError:
+        return None
+
+
+def test_classes_of_the_engine(jvm: Any) -> None:
+    assert [name for name in CLASSES_WE_TOUCH if class_for(jvm, name) is None] == []
+
+
+def test_methods_of_the_engine(jvm: Any) -> None:
+    missing = []
+    for name, wanted in METHODS_WE_CALL.items():
+        found = {method.getName() for method in class_for(jvm, name).getMethods()}
+        missing += [f"{name}.{method}" for method in sorted(wanted - found)]
+    assert missing == []
+
+
+def test_classes_in_the_support_registry(jvm: Any) -> None:
+    registry = [*rows(jvm.tailrace.support.Operators.all()), *rows(jvm.tailrace.support.Sinks.all())]
+    names = {row.className() for row in registry}
+    assert len(names) > 40
+    assert sorted(name for name in names if class_for(jvm, name) is None) == []
+
+
+def test_our_registry_is_at_least_as_strict_as_sparks_allowlist(jvm: Any) -> None:
+    """Everything we admit, Spark admits too, until an operator of our own joins the registry."""
+    module = class_for(jvm, "org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist$")
+    for field, ours in (
+        ("allowedOperators", jvm.tailrace.support.Operators.all()),
+        ("allowedSinks", jvm.tailrace.support.Sinks.all()),
+    ):
+        allowlist = module.getDeclaredField(field)
+        allowlist.setAccessible(True)
+        allowed = allowlist.get(module.getField("MODULE$").get(None))
+        admitted = {row.className() for row in rows(ours) if row.level().toString() == "Supported"}
+        assert sorted(name for name in admitted if not allowed.contains(name)) == []
+
+
+def test_settings_of_the_engine(jvm: Any) -> None:
+    find = jvm.org.apache.spark.internal.config.ConfigEntry.findEntry
+    assert [key for key in SETTINGS_WE_USE if find(key) is None] == []
+
+
+def rows(sequence: Any) -> list[Any]:
+    return [sequence.apply(position) for position in range(sequence.size())]

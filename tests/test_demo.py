@@ -1,0 +1,124 @@
+"""The demo end to end, and that it leaves nothing behind however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tailrace import EmbeddedKafka
+from tailrace.demo.payments import DecisionDecoder, card_of, encode_payment
+from tests.helpers.processes import alive, descendants, tailrace_command
+from tests.helpers.processes import tailrace as tailrace_cli
+from tests.helpers.waiting import until
+
+
+@pytest.fixture
+def own_temporary_folder(tmp_path: Path) -> dict[str, str]:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    return {"TMPDIR": str(folder)}
+
+
+def test_both_modes_on_an_embedded_broker(tmp_path: Path, own_temporary_folder: dict[str, str]) -> None:
+    output = tmp_path / "out"
+    result = tailrace_cli(
+        *("demo", "--seconds", "12", "--rate", "100", "--json", "--output", str(output)),
+        env=own_temporary_folder,
+        timeout_s=240,
+    )
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    reports = answer["reports"]
+    assert set(reports) == {"micro-batch", "real-time"}
+    for report in reports.values():
+        assert report["lost"] == 0
+        assert report["duplicates"] == 0
+        assert report["received"] > 0
+    # No absolute times: only that rows flowed in one mode and waited for batches in the other.
+    assert reports["real-time"]["p50_ms"] < reports["micro-batch"]["p50_ms"] / 4
+    assert len(reports["real-time"]["epoch_boundaries_s"]) >= 1
+    assert json.loads((output / "figures.json").read_text()) == answer
+    assert Path(answer["plot"]).read_bytes().startswith(b"\x89PNG")
+    assert "spans" in answer["method"]
+    assert "Traceback" not in result.stderr
+    left = [entry.name for entry in Path(own_temporary_folder["TMPDIR"]).iterdir()]
+    assert [name for name in left if name.startswith("tailrace")] == []
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_stopping_it_leaves_nothing_running(sign: signal.Signals, own_temporary_folder: dict[str, str]) -> None:
+    demo = subprocess.Popen(
+        tailrace_command("demo", "--mode", "real-time"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **own_temporary_folder},
+    )
+    assert demo.stdout is not None
+    printed = []
+    for line in demo.stdout:
+        printed.append(line)
+        if line.startswith("Warming up"):
+            break
+    # The broker, Spark's launcher or JVM, and soon the load: all of them must go.
+    started = until(lambda: family if len(family := descendants(demo.pid)) >= 4 else None, "the load", within_s=60)
+    demo.send_signal(sign)
+    printed.append(demo.stdout.read())
+    demo.stdout.close()
+    code = demo.wait(timeout=60)
+    until(lambda: [pid for pid in started if alive(pid)] == [], "no process is left", within_s=30)
+    if sign is not signal.SIGKILL:
+        assert code == 130, "".join(printed)
+        assert "Traceback" not in "".join(printed)
+        left = [entry.name for entry in Path(own_temporary_folder["TMPDIR"]).iterdir()]
+        assert [name for name in left if name.startswith("tailrace")] == []
+
+
+def test_wrong_bootstrap_servers() -> None:
+    result = tailrace_cli("demo", "--bootstrap-servers", "127.0.0.1:1", timeout_s=30)
+    assert result.returncode == 1
+    assert "TAILRACE_BROKER_UNREACHABLE" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_read_only_checkpoint_folder(unwritable_folder: Path, kafka: EmbeddedKafka) -> None:
+    result = tailrace_cli("demo", "--checkpoint-location", str(unwritable_folder), timeout_s=30)
+    assert result.returncode == 1
+    assert "TAILRACE_FOLDER_NOT_WRITABLE" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_read_only_output_folder(unwritable_folder: Path) -> None:
+    result = tailrace_cli("demo", "--output", str(unwritable_folder), timeout_s=30)
+    assert result.returncode == 1
+    assert "TAILRACE_FOLDER_NOT_WRITABLE" in result.stderr
+
+
+@pytest.mark.parametrize("java", ["", "/nowhere"])
+def test_no_java(java: str, tmp_path: Path) -> None:
+    result = tailrace_cli("demo", env={"JAVA_HOME": java, "PATH": str(tmp_path)}, timeout_s=30)
+    assert result.returncode == 1
+    assert "TAILRACE_JAVA_MISSING" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_decision_answers_all_payments_of_its_card_up_to_it() -> None:
+    """As a micro-batch folds them: one decision, and every payment counts from its own time."""
+    rate, start_ns = 1000.0, 1_700_000_000 * 10**9
+    payments = [json.loads(encode_payment(number, start_ns + number * 10**6)[1]) for number in range(3000)]
+    by_card: dict[str, list[int]] = {}
+    for payment in payments:
+        assert payment["card"] == card_of(payment["number"])
+        by_card.setdefault(payment["card"], []).append(payment["number"])
+    decode = DecisionDecoder(rate)
+    numbers = max(by_card.values(), key=len)
+    last = payments[numbers[-1]]
+    answered = decode(None, json.dumps(last).encode())
+    assert [number for number, _ in answered] == numbers
+    assert [intended for _, intended in answered] == [payments[number]["intended_ns"] for number in numbers]
+    assert decode(None, json.dumps(last).encode()) == [(numbers[-1], last["intended_ns"])], "a repeat is seen as one"

@@ -1,0 +1,216 @@
+"""What Real-Time Mode promises, shown on a real broker, in one JVM and on two executors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tailrace import EmbeddedKafka
+from tests.helpers.topics import Collector, new_topic, produce
+from tests.helpers.waiting import until
+
+# Separates "flows" from "waits for the epoch's end": epochs here last a minute unless said otherwise.
+FLOWS_WITHIN_S = 15
+LONG_EPOCH = "60 seconds"
+
+
+@pytest.fixture(scope="module", params=["local[6]", "local-cluster[2,3,1024]"])
+def spark(request: pytest.FixtureRequest, new_session: Callable[[str], SparkSession]) -> SparkSession:
+    return new_session(request.param)
+
+
+class Pipeline:
+    """A query from one fresh topic to another, started and stopped at will."""
+
+    def __init__(self, spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> None:
+        self.spark = spark
+        self.servers = kafka.bootstrap_servers
+        self.checkpoint = checkpoint
+        self.input = new_topic(self.servers, "in")
+        self.output = new_topic(self.servers, "out")
+
+    def rows(self) -> DataFrame:
+        return (
+            self.spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("subscribe", self.input)
+            .option("startingOffsets", "earliest")
+            .load()
+            .select(F.from_json(F.col("value").cast("string"), "id LONG, key STRING, sent_ns LONG").alias("row"))
+            .select("row.*")
+        )
+
+    def counts(self) -> DataFrame:
+        return (
+            self.rows()
+            .groupBy("key")
+            .agg(F.count("*").alias("n"), F.max("id").alias("id"), F.max("sent_ns").alias("sent_ns"))
+        )
+
+    @contextmanager
+    def running(self, query: DataFrame, *, epoch: str | None) -> Iterator[StreamingQuery]:
+        writer = (
+            query.select(F.to_json(F.struct("*")).alias("value"))
+            .writeStream.format("kafka")
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("topic", self.output)
+            .option("checkpointLocation", str(self.checkpoint))
+            .outputMode("update")
+        )
+        if epoch is not None:
+            writer = writer.trigger(realTime=epoch)  # type: ignore[call-overload]
+        started = writer.start()
+        try:
+            yield started
+        finally:
+            failure = started.exception()
+            started.stop()
+            if failure is not None:
+                raise failure
+
+    def send(self, ids: range, *, keys: int = 10) -> None:
+        produce(self.servers, self.input, ({"id": i, "key": f"k{i % keys}"} for i in ids))
+
+    def collect(self) -> Collector:
+        return Collector(self.servers, self.output)
+
+    def log(self, name: str) -> list[int]:
+        """The epochs in the offset log or the commit log."""
+        folder = self.checkpoint / name
+        return sorted(int(entry.name) for entry in folder.glob("*") if entry.name.isdigit()) if folder.exists() else []
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> Pipeline:
+    return Pipeline(spark, kafka, checkpoint)
+
+
+def ids_in(collector: Collector) -> set[int]:
+    return {row["id"] for row in collector.rows()}
+
+
+def test_records_flow_while_the_epoch_stands_still(pipeline: Pipeline) -> None:
+    with pipeline.collect() as out, pipeline.running(pipeline.rows(), epoch=LONG_EPOCH) as query:
+        for number in range(5):
+            pipeline.send(range(number, number + 1))
+            until(lambda n=number: n in ids_in(out), f"row {number} within the first epoch", within_s=FLOWS_WITHIN_S)
+            assert query.lastProgress is None, "an epoch ended: this test would prove nothing"
+
+
+def test_two_stages_run_at_the_same_time(pipeline: Pipeline) -> None:
+    status = pipeline.spark.sparkContext._jsc.sc().statusStore()
+
+    def busy_stages() -> int:
+        stages = status.activeStages()
+        active = [stages.apply(position) for position in range(stages.size())]
+        return sum(stage.numActiveTasks() == stage.numTasks() == 2 for stage in active)
+
+    with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch=LONG_EPOCH):
+        pipeline.send(range(10))
+        until(lambda: len(out.rows()) == 10, "ten updates", within_s=FLOWS_WITHIN_S)
+        # Spark's own status is told of tasks a moment after they started.
+        until(lambda: busy_stages() == 2, "both stages with all their tasks running", within_s=5)
+
+
+def shuffle_files(spark: SparkSession) -> list[Path]:
+    local_dir = spark.sparkContext.getConf().get("spark.local.dir")
+    return list(Path(local_dir or "").rglob("shuffle_*"))
+
+
+def test_no_shuffle_file_is_written(pipeline: Pipeline, tmp_path: Path) -> None:
+    already = set(shuffle_files(pipeline.spark))
+    with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch=LONG_EPOCH):
+        pipeline.send(range(50))
+        until(lambda: len(out.rows()) == 50, "an update for each row", within_s=FLOWS_WITHIN_S)
+        assert set(shuffle_files(pipeline.spark)) == already
+    # The control: the same query as micro-batch does write some, so the look above was at the right place.
+    pipeline.checkpoint = tmp_path / "micro-batch"
+    with pipeline.running(pipeline.counts(), epoch=None) as query:
+        query.processAllAvailable()
+        assert set(shuffle_files(pipeline.spark)) > already
+
+
+@pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
+def test_offsets_are_committed_after_the_epoch_and_not_before(pipeline: Pipeline, stateful: bool) -> None:
+    query = pipeline.counts() if stateful else pipeline.rows()
+    with pipeline.collect() as out, pipeline.running(query, epoch="12 seconds") as started:
+        pipeline.send(range(20))
+        until(lambda: ids_in(out) == set(range(20)), "the rows", within_s=12)
+        if started.lastProgress is None:  # on a slow machine the first epoch may already be over
+            assert 0 not in pipeline.log("offsets")
+            assert 0 not in pipeline.log("commits")
+        until(lambda: 0 in pipeline.log("commits"), "the first epoch's commit")
+        offsets = json.loads((pipeline.checkpoint / "offsets" / "0").read_text().splitlines()[2])
+        assert sum(offsets[pipeline.input].values()) == 20
+
+
+@pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
+def test_a_restart_in_the_middle_of_an_epoch_loses_nothing(pipeline: Pipeline, stateful: bool) -> None:
+    query = pipeline.counts() if stateful else pipeline.rows()
+    with pipeline.collect() as out:
+        with pipeline.running(query, epoch=LONG_EPOCH) as started:
+            pipeline.send(range(100))
+            until(lambda: ids_in(out) >= set(range(100)), "the rows before the stop", within_s=FLOWS_WITHIN_S)
+            assert started.lastProgress is None
+        pipeline.send(range(100, 150))
+        with pipeline.running(query, epoch=LONG_EPOCH):
+            pipeline.send(range(150, 200))
+            until(lambda: ids_in(out) >= set(range(200)), "all rows", within_s=FLOWS_WITHIN_S)
+            if stateful:
+                # Exactly-once state: the replayed epoch is counted once.
+                final = {row["key"]: row["n"] for row in out.rows()}
+                assert set(final.values()) == {20}
+
+
+def test_the_duration_is_a_checkpoint_cadence(pipeline: Pipeline, tmp_path: Path) -> None:
+    def run(epoch: str, first: int) -> tuple[int, float]:
+        """How many epochs were committed while twelve seconds passed, and the median latency."""
+        pipeline.checkpoint = tmp_path / epoch
+        pipeline.output = new_topic(pipeline.servers, "out")
+        with pipeline.collect() as out, pipeline.running(pipeline.rows(), epoch=epoch):
+            sent = first
+            pipeline.send(range(sent, sent + 1))
+            until(lambda: first in ids_in(out), "the first row", within_s=FLOWS_WITHIN_S)
+            begun = out.collected[-1].at_ns
+            out.collected.clear()
+            while not out.collected or out.collected[-1].at_ns < begun + 12e9:
+                sent += 1
+                pipeline.send(range(sent, sent + 1))
+                until(lambda n=sent: n in ids_in(out), "the next row", within_s=FLOWS_WITHIN_S)
+            latencies = sorted(collected.latency_s for collected in out.collected)
+            return len(pipeline.log("commits")), latencies[len(latencies) // 2]
+
+    short_commits, short_latency_s = run("5 seconds", first=0)
+    long_commits, long_latency_s = run(LONG_EPOCH, first=1_000_000)
+    assert short_commits >= 2
+    assert long_commits == 0
+    # Twelve times the duration: were it the latency, the medians would be seconds and a minute.
+    assert short_latency_s < 1
+    assert long_latency_s < 1
+
+
+def test_final_counts_equal_micro_batch(pipeline: Pipeline, tmp_path: Path) -> None:
+    pipeline.send(range(500), keys=37)
+    with pipeline.collect() as real_time, pipeline.running(pipeline.counts(), epoch="10 seconds"):
+        pipeline.send(range(500, 1000), keys=37)
+        until(lambda: len(real_time.rows()) >= 1000, "an update for each row", within_s=30)
+    pipeline.checkpoint, pipeline.output = tmp_path / "micro-batch", new_topic(pipeline.servers, "out")
+    with pipeline.collect() as micro_batch, pipeline.running(pipeline.counts(), epoch=None) as query:
+        query.processAllAvailable()
+        until(lambda: len({row["key"] for row in micro_batch.rows()}) == 37, "all keys")
+
+    def final(rows: list[dict[str, object]]) -> dict[object, int]:
+        result: dict[object, int] = {}
+        for row in rows:
+            result[row["key"]] = max(result.get(row["key"], 0), int(str(row["n"])))
+        return result
+
+    assert final(real_time.rows()) == final(micro_batch.rows())
+    assert sum(final(micro_batch.rows()).values()) == 1000

@@ -1,0 +1,170 @@
+"""The harness proves itself: what is held up, lost or doubled on purpose must be in its figures."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tailrace import EmbeddedKafka, TailraceError
+from tailrace.harness import LatencyReport, LoadTest, plot_latency
+from tests.helpers.processes import alive, descendants
+from tests.helpers.topics import new_topic
+from tests.helpers.waiting import until
+
+# The smallest pipeline: copies records one by one. It can be told to drop or to double some.
+RELAY = """
+import json, sys
+from confluent_kafka import Consumer, Producer, TopicPartition
+servers, source, target, drop_every, double_every = sys.argv[1:]
+consumer = Consumer({"bootstrap.servers": servers, "group.id": "relay", "fetch.wait.max.ms": 5})
+consumer.assign([TopicPartition(source, 0, 0), TopicPartition(source, 1, 0)])
+producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+while True:
+    for message in consumer.consume(100, 0.01):
+        number = json.loads(message.value())["number"]
+        copies = 0 if number % int(drop_every) == 7 else 2 if number % int(double_every) == 9 else 1
+        for _ in range(copies):
+            producer.produce(target, key=message.key(), value=message.value())
+        producer.poll(0)
+"""
+NEVER = 10**9
+
+
+class Relay:
+    def __init__(self, kafka: EmbeddedKafka, *, drop_every: int = NEVER, double_every: int = NEVER) -> None:
+        self.servers = kafka.bootstrap_servers
+        self.source, self.target = new_topic(self.servers, "in"), new_topic(self.servers, "out")
+        arguments = [self.servers, self.source, self.target, str(drop_every), str(double_every)]
+        self.process = subprocess.Popen([sys.executable, "-c", RELAY, *arguments])
+
+    def load(self, rate: float) -> LoadTest:
+        return LoadTest(bootstrap_servers=self.servers, input_topic=self.source, output_topic=self.target, rate=rate)
+
+
+@contextmanager
+def relay(kafka: EmbeddedKafka, *, drop_every: int = NEVER, double_every: int = NEVER) -> Iterator[Relay]:
+    running = Relay(kafka, drop_every=drop_every, double_every=double_every)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait()
+
+
+def test_a_pipeline_stopped_for_a_second_shows_a_second(kafka: EmbeddedKafka) -> None:
+    """Also in the middle of the distribution's tail: all records that were due meanwhile are late."""
+    with relay(kafka) as pipeline, pipeline.load(rate=200) as load:
+        load.wait_for_output(timeout_s=30, records=100)
+        paused = []
+
+        def pause_once() -> None:
+            if not paused:
+                pipeline.process.send_signal(signal.SIGSTOP)
+                paused.append(subprocess.Popen(["sh", "-c", f"sleep 1; kill -CONT {pipeline.process.pid}"]))
+
+        report = load.measure(seconds=5, check=pause_once)
+        paused[0].wait()
+    assert report.lost == 0
+    assert report.duplicates == 0
+    assert report.expected == report.received == pytest.approx(1000, abs=1)
+    assert 900 < report.max_ms < 3000
+    # A fifth of the load was due during the pause. A closed loop would have sent one slow record.
+    assert report.p90_ms > 400
+    assert report.p50_ms < 400
+    slow_seconds = [point for point in report.timeline if point.max_ms > 500]
+    assert 1 <= len(slow_seconds) <= 3
+
+
+def test_losses_and_duplicates_are_counted(kafka: EmbeddedKafka) -> None:
+    with relay(kafka, drop_every=100, double_every=50) as pipeline, pipeline.load(rate=200) as load:
+        load.wait_for_output(timeout_s=30, records=20)
+        report = load.measure(seconds=3, patience_s=2)
+    assert report.expected == pytest.approx(600, abs=1)
+    assert report.lost == pytest.approx(6, abs=1)
+    assert report.duplicates == pytest.approx(12, abs=1)
+    assert report.received == report.expected - report.lost
+
+
+def test_a_pipeline_without_output(kafka: EmbeddedKafka) -> None:
+    topics = new_topic(kafka.bootstrap_servers, "in"), new_topic(kafka.bootstrap_servers, "out")
+    with LoadTest(
+        bootstrap_servers=kafka.bootstrap_servers, input_topic=topics[0], output_topic=topics[1], rate=50
+    ) as load:
+        with pytest.raises(TailraceError) as failure:
+            load.wait_for_output(timeout_s=1)
+        assert failure.value.code == "TAILRACE_NO_OUTPUT"
+        report = load.measure(seconds=1, patience_s=0.5)
+    assert report.lost == report.expected > 0
+    assert report.p99_ms == 0
+    assert "lost" in report.text()
+
+
+def test_a_rate_beyond_the_machine_is_said_so(kafka: EmbeddedKafka) -> None:
+    with relay(kafka) as pipeline, pipeline.load(rate=5_000_000) as load:
+        with pytest.raises(TailraceError) as failure:
+            load.measure(seconds=1, patience_s=0)
+        assert failure.value.code == "TAILRACE_GENERATOR_TOO_SLOW"
+
+
+def test_a_missing_topic_is_an_error_and_not_a_hang(kafka: EmbeddedKafka) -> None:
+    with (
+        pytest.raises(TailraceError) as failure,
+        LoadTest(bootstrap_servers=kafka.bootstrap_servers, input_topic="nowhere", output_topic="nowhere", rate=1),
+    ):
+        pass
+    assert failure.value.code == "TAILRACE_HARNESS_FAILED"
+
+
+def test_its_processes_are_gone_with_their_owner(kafka: EmbeddedKafka) -> None:
+    topics = new_topic(kafka.bootstrap_servers, "in"), new_topic(kafka.bootstrap_servers, "out")
+    code = (
+        "import time; from tailrace.harness import LoadTest\n"
+        f"load = LoadTest(bootstrap_servers={kafka.bootstrap_servers!r}, input_topic={topics[0]!r},\n"
+        f"                output_topic={topics[1]!r}, rate=10).__enter__()\n"
+        "print('running', flush=True); time.sleep(600)\n"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    assert owner.stdout.readline() == "running\n"
+    children = descendants(owner.pid)
+    assert len(children) == 2
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+    until(lambda: not any(alive(child) for child in children), "both processes are gone", within_s=10)
+
+
+class TestReport:
+    @pytest.fixture
+    def report(self) -> LatencyReport:
+        # 1 ms to 1 s, in steps of 1 ms, spread over ten seconds; four more never came.
+        latencies = [(number % 10, number * 1000) for number in range(1, 1001)]
+        return LatencyReport.from_latencies(latencies, expected=1004, duplicates=3, started_ns=0, seconds=10)
+
+    def test_percentiles(self, report: LatencyReport) -> None:
+        expected = {"p50_ms": 500, "p90_ms": 900, "p99_ms": 990, "p999_ms": 999, "max_ms": 1000}
+        assert report.percentiles() == pytest.approx(expected, rel=0.002)
+        assert (report.lost, report.duplicates, report.rate) == (4, 3, 100)
+
+    def test_forms(self, report: LatencyReport) -> None:
+        assert "p99.9" in report.text()
+        assert "4 lost, 3 duplicates" in str(report)
+        assert json.loads(report.to_json()) == report.to_dict()
+        assert report.to_dict()["p99_ms"] == pytest.approx(990, rel=0.002)
+        assert [point["records"] for point in report.to_dict()["timeline"]] == [100] * 10
+
+    def test_plot(self, report: LatencyReport, tmp_path: Path) -> None:
+        path = plot_latency({"one": report, "two": report}, tmp_path / "plot.png", title="title")
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+    def test_nothing_received(self, tmp_path: Path) -> None:
+        report = LatencyReport.from_latencies([], expected=5, duplicates=0, started_ns=0, seconds=1)
+        assert (report.received, report.lost, report.max_ms) == (0, 5, 0)
+        plot_latency({"nothing": report}, tmp_path / "plot.svg", title="title")

@@ -1,0 +1,129 @@
+"""The plugin's build: quick, reproducible, only when needed; and the wheel that carries it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import tailrace
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("plugin_build", ROOT / "jvm" / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_two_builds_give_the_same_bytes(builder: ModuleType, tmp_path: Path) -> None:
+    jars = [tmp_path / "one.jar", tmp_path / "two.jar"]
+    for jar in jars:
+        assert builder.build(jar, force=True) is True
+    assert len({hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars}) == 1
+
+
+def test_the_versions_are_stamped_in(builder: ModuleType) -> None:
+    with zipfile.ZipFile(builder.JAR) as jar:
+        stamp = dict(line.split("=", 1) for line in jar.read(builder.STAMP).decode().splitlines())
+    assert stamp["version"] == tailrace.__version__
+    assert stamp["spark"] == "4.3.0"
+
+
+def test_it_is_compiled_only_when_something_changed(
+    builder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "src" / "a" / "A.scala"
+    copy.parent.mkdir(parents=True)
+    copy.write_text("package a\nclass A\n")
+    monkeypatch.setattr(builder, "SOURCES", tmp_path / "src")
+    jar = tmp_path / "plugin.jar"
+    assert builder.build(jar) is True
+    assert builder.build(jar) is False
+    copy.write_text("package a\nclass A { def b: Int = 1 }\n")
+    assert builder.build(jar) is True
+    jar.write_bytes(b"not a jar")
+    assert builder.build(jar) is True
+
+
+def test_a_warning_is_an_error(builder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "A.scala"
+    source.write_text("class A { def b: Int = { val unused = 1; 2 } }\n")
+    monkeypatch.setattr(builder, "SOURCES", tmp_path)
+    with pytest.raises(builder.BuildError, match="unused"):
+        builder.build(tmp_path / "plugin.jar")
+    assert not (tmp_path / "plugin.jar").exists()
+
+
+def test_the_jar_is_not_tracked() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in tracked if name.endswith(".jar")] == []
+
+
+QUERY = """
+import json, tailrace
+from pyspark.sql import SparkSession
+from tailrace.kafka import EmbeddedKafka
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+assert "site-packages" in tailrace.__file__, tailrace.__file__
+with EmbeddedKafka() as kafka:
+    kafka.create_topics(["in", "out"])
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = tailrace.configure(builder).getOrCreate()
+    source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+    query = (source.option("subscribe", "in").option("startingOffsets", "earliest").load()
+        .selectExpr("upper(CAST(value AS STRING)) AS value").writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", kafka.bootstrap_servers).option("topic", "out")
+        .option("checkpointLocation", "checkpoint").outputMode("update")
+        .trigger(realTime="60 seconds").start())
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer.produce("in", value=b"hello")
+    producer.flush()
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "g"})
+    consumer.assign([TopicPartition("out", 0, 0)])
+    message = consumer.poll(40)
+    version = spark._jvm.tailrace.BuildInfo.version()
+    print(json.dumps({"answer": message.value().decode() if message else None, "plugin": version}))
+    consumer.close()
+    query.stop()
+    spark.stop()
+"""
+
+
+@pytest.mark.timeout(600)
+def test_the_wheel_runs_a_query_in_a_clean_environment(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)],
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("tailrace-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert "tailrace/_plugin/tailrace-plugin.jar" in archive.namelist()
+        assert "tailrace/py.typed" in archive.namelist()
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    install = [str(python), "-m", "pip", "install", "--quiet", str(wheel)]
+    subprocess.run(install, check=True, env=clean, cwd=tmp_path)
+    result = subprocess.run(
+        [str(python), "-c", QUERY], capture_output=True, text=True, env=clean, cwd=tmp_path, timeout=120, check=False
+    )
+    assert result.stdout.strip(), result.stderr
+    assert json.loads(result.stdout.splitlines()[-1]) == {"answer": "HELLO", "plugin": tailrace.__version__}

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from importlib import metadata
+
+import tailrace
+from tests.helpers.processes import run_python
+
+EXPORTED = {"EmbeddedKafka", "TailraceError", "__version__", "configure"}
+
+
+def test_the_face_is_narrow_and_documented() -> None:
+    assert set(tailrace.__all__) == EXPORTED
+    for name in EXPORTED - {"__version__"}:
+        assert getattr(tailrace, name).__doc__, f"{name} has no documentation"
+
+
+def test_the_version_is_the_distributions() -> None:
+    assert tailrace.__version__ == metadata.version("tailrace")
+
+
+def test_importing_has_no_side_effects() -> None:
+    result = run_python(
+        "import threading, tailrace\n"
+        "from pyspark import SparkContext\n"
+        "assert SparkContext._gateway is None\n"
+        "assert threading.active_count() == 1\n"
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ""
+    assert result.stderr == ""

@@ -1,0 +1,270 @@
+"""`configure`: merges, never overwrites, and says clearly when it cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+import tailrace
+from tailrace import TailraceError
+from tailrace._defaults import REAL_TIME_DEFAULTS
+from tailrace._plugin import EXTENSION_CLASS, PLUGIN_CLASS, plugin_jar
+from tests.helpers.processes import Completed, run_python
+
+
+def configured(script: str, **env: str) -> Completed:
+    """Run a script that begins with the usual imports, as an application of its own."""
+    return run_python("import tailrace\nfrom pyspark.sql import SparkSession\n" + textwrap.dedent(script), env=env)
+
+
+class TestOptions:
+    """What configure puts on the builder, seen without starting Spark."""
+
+    @pytest.fixture(autouse=True)
+    def no_jvm(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As in a fresh process: another module's session may have left its JVM behind."""
+        assert SparkContext._active_spark_context is None, "this module must not start a session"
+        monkeypatch.setattr(SparkContext, "_gateway", None)
+
+    def options(self, **users: str) -> dict[str, str]:
+        builder = SparkSession.builder.config(map={key.replace("__", "."): value for key, value in users.items()})
+        return tailrace.configure(builder)._options
+
+    def test_builder_in_builder_out(self) -> None:
+        builder = SparkSession.builder
+        result = tailrace.configure(builder)
+        assert isinstance(result, SparkSession.Builder)
+        assert result._options is builder._options
+
+    def test_it_brings_the_plugin_the_connector_and_the_defaults(self) -> None:
+        options = self.options()
+        assert options["spark.plugins"] == PLUGIN_CLASS
+        assert options["spark.sql.extensions"] == EXTENSION_CLASS
+        jars = options["spark.jars"].split(",")
+        assert jars[0] == str(plugin_jar())
+        assert any("spark-sql-kafka" in jar for jar in jars)
+        assert {default.key: options[default.key] for default in REAL_TIME_DEFAULTS} == {
+            default.key: default.value for default in REAL_TIME_DEFAULTS
+        }
+
+    def test_lists_are_merged(self) -> None:
+        options = self.options(spark__plugins="a.B", spark__sql__extensions="c.D,e.F", spark__jars="/x.jar")
+        assert options["spark.plugins"] == f"a.B,{PLUGIN_CLASS}"
+        assert options["spark.sql.extensions"] == f"c.D,e.F,{EXTENSION_CLASS}"
+        assert options["spark.jars"].startswith("/x.jar,")
+
+    def test_twice_is_once(self) -> None:
+        builder = tailrace.configure(tailrace.configure(SparkSession.builder))
+        assert builder._options["spark.plugins"] == PLUGIN_CLASS
+        assert builder._options["spark.jars"].count("tailrace-plugin.jar") == 1
+
+    def test_a_users_value_wins(self) -> None:
+        key = REAL_TIME_DEFAULTS[0].key
+        assert self.options(**{key.replace(".", "__"): "50"})[key] == "50"
+
+    def test_spark_defaults_conf_is_merged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        key = REAL_TIME_DEFAULTS[0].key
+        (tmp_path / "spark-defaults.conf").write_text(
+            f"# a comment\nspark.plugins   a.B\nspark.jars=/from/file.jar\n{key} 33\n"
+        )
+        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+        options = self.options()
+        assert options["spark.plugins"] == f"a.B,{PLUGIN_CLASS}"
+        assert options["spark.jars"].startswith("/from/file.jar,")
+        assert key not in options, "the file's value must stay in force"
+
+    def test_submit_arguments_are_merged(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        arguments = "--jars /a.jar --conf spark.plugins=a.B --conf spark.x=1=2 pyspark-shell"
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+        options = self.options()
+        assert options["spark.jars"].startswith("/a.jar,")
+        assert options["spark.plugins"] == f"a.B,{PLUGIN_CLASS}"
+
+    def test_a_users_own_connector_is_respected(self) -> None:
+        options = self.options(spark__jars__packages="org.example:spark-sql-kafka-0-10_2.13:9.9")
+        assert options["spark.jars"] == str(plugin_jar())
+
+    def test_the_connector_can_be_left_out(self) -> None:
+        options = tailrace.configure(SparkSession.builder, kafka_connector=False)._options
+        assert options["spark.jars"] == str(plugin_jar())
+
+    def test_local_cluster_waits_for_its_executors(self) -> None:
+        assert self.options(spark__master="local-cluster[2, 3, 1024]")["spark.cores.max"] == "6"
+
+    @pytest.mark.parametrize(
+        ("options", "environment"),
+        [
+            ({"spark.remote": "sc://localhost"}, {}),
+            ({"spark.api.mode": "connect"}, {}),
+            ({}, {"SPARK_REMOTE": "sc://localhost"}),
+        ],
+    )
+    def test_spark_connect_is_refused(
+        self, options: dict[str, str], environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(TailraceError) as failure:
+            tailrace.configure(SparkSession.builder.config(map=options))  # type: ignore[arg-type]
+        assert failure.value.code == "TAILRACE_CONNECT_NOT_SUPPORTED"
+
+
+class TestRunningSession:
+    """What happens when Spark is started, or was started before."""
+
+    def test_a_live_session_without_the_plugin_is_an_error(self) -> None:
+        result = configured(
+            """
+            SparkSession.builder.master("local[1]").getOrCreate()
+            try:
+                tailrace.configure(SparkSession.builder)
+            except tailrace.TailraceError as error:
+                print(error.code, error.getCondition())
+            """
+        )
+        assert result.stdout.split() == ["TAILRACE_SESSION_ALREADY_RUNNING"] * 2, result.stderr
+
+    def test_a_live_session_with_the_plugin_is_reused(self) -> None:
+        result = configured(
+            """
+            first = tailrace.configure(SparkSession.builder.master("local[1]")).getOrCreate()
+            second = tailrace.configure(SparkSession.builder).getOrCreate()
+            print(first is second)
+            """
+        )
+        assert result.stdout.split() == ["True"], result.stderr
+
+    def test_a_jvm_that_an_earlier_session_left_behind_is_used(self) -> None:
+        result = configured(
+            """
+            SparkSession.builder.master("local[1]").getOrCreate().stop()
+            spark = tailrace.configure(SparkSession.builder.master("local[1]")).getOrCreate()
+            stream = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "x:1")
+            print("offset" in stream.option("subscribe", "t").load().columns)
+            """
+        )
+        assert result.stdout.split() == ["True"], result.stderr
+
+    def test_spark_submit(self, tmp_path: Path) -> None:
+        """The JVM is already there when the script runs: the driver gets the jars late, and the user's too."""
+        script = tmp_path / "app.py"
+        script.write_text(
+            "import tailrace\n"
+            "from pyspark.sql import SparkSession\n"
+            "spark = tailrace.configure(SparkSession.builder).getOrCreate()\n"
+            "print('plugin', spark._jvm.tailrace.BuildInfo.version())\n"
+            "print('plugins', spark.conf.get('spark.plugins'))\n"
+            "print('kept', spark.conf.get('spark.shuffle.streaming.networkBufferMaxWaitTimeMs'))\n"
+        )
+        binaries = Path(sys.executable).parent
+        result = subprocess.run(
+            [
+                *(binaries / "spark-submit", "--master", "local[1]"),
+                *("--conf", "spark.shuffle.streaming.networkBufferMaxWaitTimeMs=7", script),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "PYSPARK_PYTHON": sys.executable},
+            check=False,
+        )
+        assert f"plugin {tailrace.__version__}" in result.stdout, result.stderr
+        assert f"plugins {PLUGIN_CLASS}" in result.stdout
+        assert "kept 7" in result.stdout
+
+    def test_a_standalone_master_and_its_executors(self, tmp_path: Path) -> None:
+        """Executors get the jars: they load the plugin and read from Kafka."""
+        result = configured(
+            """
+            import os, subprocess, sys
+            from tailrace.kafka import free_port
+            from tailrace import EmbeddedKafka
+            import pyspark
+
+            home, port = os.path.dirname(pyspark.__file__), free_port()
+            spark_class = os.path.join(home, "bin", "spark-class")
+            url = f"spark://127.0.0.1:{port}"
+            master = ["org.apache.spark.deploy.master.Master", "-h", "127.0.0.1", "-p", str(port), "--webui-port", "0"]
+            worker = ["org.apache.spark.deploy.worker.Worker", url, "-h", "127.0.0.1", "-c", "2", "-m", "1g",
+                      "-d", os.environ["WORK"], "--webui-port", "0"]
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            daemons = [subprocess.Popen([spark_class, *arguments], **quiet) for arguments in (master, worker)]
+            try:
+                with EmbeddedKafka() as kafka:
+                    kafka.create_topics(["t"], partitions=2)
+                    builder = SparkSession.builder.master(url).config("spark.cores.max", "2")
+                    spark = tailrace.configure(builder.config("spark.driver.host", "127.0.0.1")).getOrCreate()
+                    rows = spark.read.format("kafka").option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+                    print("rows", rows.option("subscribe", "t").load().count())
+                    spark.stop()
+            finally:
+                for daemon in reversed(daemons):
+                    daemon.terminate()
+                    daemon.wait()
+            """,
+            WORK=str(tmp_path),
+        )
+        assert "rows 0" in result.stdout, result.stderr
+
+    def test_another_versions_plugin_is_refused(self) -> None:
+        result = configured(
+            """
+            builder = tailrace.configure(SparkSession.builder.master("local[1]"))
+            builder._options["spark.tailrace.clientVersion"] = "0.0.1"
+            try:
+                builder.getOrCreate()
+            except tailrace.TailraceError as error:
+                print(error.code)
+                print(error.problem)
+            """
+        )
+        assert result.stdout.splitlines()[0] == "TAILRACE_VERSION_MISMATCH", result.stderr
+        assert "0.0.1" in result.stdout
+
+    def test_the_plugin_by_hand_is_refused(self) -> None:
+        result = configured(
+            """
+            builder = tailrace.configure(SparkSession.builder.master("local[1]"))
+            del builder._options["spark.tailrace.clientVersion"]
+            try:
+                builder.getOrCreate()
+            except tailrace.TailraceError as error:
+                print(error.code)
+            """
+        )
+        assert result.stdout.split() == ["TAILRACE_NOT_CONFIGURED"], result.stderr
+
+    def test_another_spark_is_refused(self) -> None:
+        result = configured(
+            """
+            from py4j.protocol import Py4JJavaError
+            spark = tailrace.configure(SparkSession.builder.master("local[1]")).getOrCreate()
+            handshake = spark._jvm.tailrace.Handshake
+            option = getattr(spark._jvm, "scala").Some(tailrace.__version__)
+            handshake.check(option, spark.version)
+            try:
+                handshake.check(option, "4.9.9")
+            except Exception as error:
+                print(tailrace.TailraceError.find_in(str(error)).code)
+            """
+        )
+        assert result.stdout.split() == ["TAILRACE_SPARK_VERSION_MISMATCH"], result.stderr
+
+    def test_a_missing_jar_fails_the_start(self) -> None:
+        """Fail closed: without the plugin's classes there is no session that only looks like one."""
+        result = configured(
+            """
+            builder = tailrace.configure(SparkSession.builder.master("local[1]"))
+            builder._options["spark.jars"] = ""
+            builder.getOrCreate()
+            """
+        )
+        assert result.returncode != 0
+        assert "ClassNotFoundException: tailrace.TailracePlugin" in result.stderr
