@@ -96,11 +96,15 @@ def ids_in(collector: Collector) -> set[int]:
     return {row["id"] for row in collector.rows()}
 
 
+def arrived(collector: Collector, number: int) -> Callable[[], bool]:
+    return lambda: number in ids_in(collector)
+
+
 def test_records_flow_while_the_epoch_stands_still(pipeline: Pipeline) -> None:
     with pipeline.collect() as out, pipeline.running(pipeline.rows(), epoch=LONG_EPOCH) as query:
         for number in range(5):
             pipeline.send(range(number, number + 1))
-            until(lambda n=number: n in ids_in(out), f"row {number} within the first epoch", within_s=FLOWS_WITHIN_S)
+            until(arrived(out, number), f"row {number} within the first epoch", within_s=FLOWS_WITHIN_S)
             assert query.lastProgress is None, "an epoch ended: this test would prove nothing"
 
 
@@ -177,13 +181,13 @@ def test_the_duration_is_a_checkpoint_cadence(pipeline: Pipeline, tmp_path: Path
         with pipeline.collect() as out, pipeline.running(pipeline.rows(), epoch=epoch):
             sent = first
             pipeline.send(range(sent, sent + 1))
-            until(lambda: first in ids_in(out), "the first row", within_s=FLOWS_WITHIN_S)
+            until(arrived(out, first), "the first row", within_s=FLOWS_WITHIN_S)
             begun = out.collected[-1].at_ns
             out.collected.clear()
             while not out.collected or out.collected[-1].at_ns < begun + 12e9:
                 sent += 1
                 pipeline.send(range(sent, sent + 1))
-                until(lambda n=sent: n in ids_in(out), "the next row", within_s=FLOWS_WITHIN_S)
+                until(arrived(out, sent), "the next row", within_s=FLOWS_WITHIN_S)
             latencies = sorted(collected.latency_s for collected in out.collected)
             return len(pipeline.log("commits")), latencies[len(latencies) // 2]
 

@@ -62,7 +62,7 @@ def test_a_pipeline_stopped_for_a_second_shows_a_second(kafka: EmbeddedKafka) ->
     """Also in the middle of the distribution's tail: all records that were due meanwhile are late."""
     with relay(kafka) as pipeline, pipeline.load(rate=200) as load:
         load.wait_for_output(timeout_s=30, records=100)
-        paused = []
+        paused: list[subprocess.Popen[bytes]] = []
 
         def pause_once() -> None:
             if not paused:

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], what: str, *, within_s: float = 30) -> T:
+def until(condition: Callable[[], T | None], what: str, *, within_s: float = 30) -> T:
     """The condition's first true value; fails the test with `what` if it does not come in time."""
     deadline = time.monotonic() + within_s
     while True:

@@ -14,6 +14,9 @@ from tailrace.harness.observations import Observations
 from tailrace.harness.records import Decode, new_decoder
 from tailrace.harness.report import new_histogram, record_us
 
+# Between two looks at the owner's orders and the clock.
+RECORDS_A_TURN = 1000
+
 
 class Observer:
     def __init__(self, bootstrap_servers: str, topic: str, decode: Decode) -> None:
@@ -41,15 +44,21 @@ class Observer:
         )
 
     def poll(self) -> None:
-        for message in self._consumer.consume(1000, 0.01):
+        """Take what is there, waiting a moment for the first record only.
+
+        One by one: asking for many at once would wait until they are all there or the time is over.
+        """
+        for turn in range(RECORDS_A_TURN):
+            message = self._consumer.poll(0.01 if turn == 0 else 0)
+            if message is None:
+                return
             now_ns = time.time_ns()
             value = message.value()
-            if message.error() or value is None:
-                continue
-            for number, intended_ns in self.decode(message.key(), value):
-                latency_us = (now_ns - intended_ns) // 1000
-                self.observations.add(number, latency_us)
-                record_us(self._second, latency_us)
+            if not message.error() and value is not None:
+                for number, intended_ns in self.decode(message.key(), value):
+                    latency_us = (now_ns - intended_ns) // 1000
+                    self.observations.add(number, latency_us)
+                    record_us(self._second, latency_us)
 
     def snapshot(self) -> Message:
         """The figures since the last snapshot."""

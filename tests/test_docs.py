@@ -1,0 +1,62 @@
+"""The documentation is true: its code runs, its tables equal the code's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tailrace import _jars
+from tailrace._defaults import REAL_TIME_DEFAULTS
+from tests.helpers.processes import run_python
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOT_CODES = {"TAILRACE_CACHE", "TAILRACE_STATE", "TAILRACE_KAFKA_CONNECTOR", "TAILRACE_KAFKA_BROKER"}
+
+
+def python_blocks() -> list[tuple[str, str]]:
+    blocks = []
+    for page in PAGES:
+        for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)):
+            blocks.append((f"{page.name}-{number}", code))
+    return blocks
+
+
+@pytest.mark.parametrize(("name", "code"), python_blocks(), ids=[name for name, _ in python_blocks()])
+def test_every_python_block_runs(name: str, code: str) -> None:
+    result = run_python(code)
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_error_page_has_exactly_the_codes_of_the_sources() -> None:
+    sources = [*ROOT.glob("src/**/*.py"), *ROOT.glob("jvm/**/*.scala")]
+    in_code = {code for source in sources for code in re.findall(r'"(TAILRACE_[A-Z_]+)"', source.read_text())}
+    on_page = set(re.findall(r"^\| `(TAILRACE_[A-Z_]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
+    assert on_page == in_code - NOT_CODES
+
+
+def test_every_default_is_documented_with_its_reason() -> None:
+    page = (ROOT / "docs/configuration.md").read_text()
+    for default in REAL_TIME_DEFAULTS:
+        assert f"`{default.key}`" in page
+        assert default.reason in page
+        assert f"| `{default.value}` |" in page
+
+
+def test_the_jars_are_the_documented_ones() -> None:
+    page = (ROOT / "docs/configuration.md").read_text()
+    for jar_set in (_jars.KAFKA_CONNECTOR, _jars.KAFKA_BROKER):
+        assert f"`{jar_set.variable}`" in page
+        for coordinate in jar_set.coordinates:
+            assert f"`{coordinate}`" in page
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            if not (page.parent / target).exists():
+                broken.append(f"{page.name}: {target}")
+    assert broken == []
