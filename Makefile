@@ -41,6 +41,7 @@ clean: ## Remove everything that was built here.
 # editable install compiles the plugin with the PySpark that is already there.
 $(READY): pyproject.toml jvm/hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or later is needed")'
+	@$(PYTHON) jvm/build.py --check-java
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --group dev "pyspark==4.3.0"

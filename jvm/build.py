@@ -28,6 +28,8 @@ JAR = ROOT / "src" / "tailrace" / "_plugin" / "tailrace-plugin.jar"
 STAMP = "tailrace/build.properties"
 SCALAC_FLAGS = ("-deprecation", "-feature", "-unchecked", "-Xlint", "-Wunused", "-Werror", "-release:17")
 
+OLDEST_JAVA = 17
+
 # Zip cannot say "no time"; the earliest date it knows makes equal sources give equal bytes.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -55,7 +57,12 @@ def java_command() -> str:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None or not Path(java).exists():
-        raise BuildError("no Java found: install a Java 17 (or later) runtime or set JAVA_HOME")
+        raise BuildError(f"no Java found: install a Java {OLDEST_JAVA} (or later) runtime, or set JAVA_HOME")
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if version is None or int(version[1]) < OLDEST_JAVA:
+        found = version[1] if version else "none"
+        raise BuildError(f"{java} is Java {found}: install Java {OLDEST_JAVA} or later, or set JAVA_HOME")
     return java
 
 
@@ -122,8 +129,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=JAR, help="where to put the jar")
     parser.add_argument("--force", action="store_true", help="compile even when nothing changed")
+    parser.add_argument("--check-java", action="store_true", help="only look for a usable Java")
     arguments = parser.parse_args()
     try:
+        if arguments.check_java:
+            java_command()
+            return 0
         compiled = build(arguments.output, force=arguments.force)
     except BuildError as failure:
         print(f"plugin: {failure}", file=sys.stderr)

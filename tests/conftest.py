@@ -11,6 +11,14 @@ import tailrace
 from tailrace import EmbeddedKafka
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The developer's own background broker is not the tests' business."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TAILRACE_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[EmbeddedKafka]:
     with EmbeddedKafka() as broker:

@@ -69,9 +69,9 @@ def test_without_the_extension_sparks_allowlist_stays() -> None:
     result = run_python(
         "import tailrace\n"
         "from pyspark.sql import SparkSession\n"
-        "builder = tailrace.configure(SparkSession.builder.master('local[1]'))\n"
-        "builder._options['spark.sql.extensions'] = ''\n"
-        "spark = builder.getOrCreate()\n"
+        "options = tailrace.configure(SparkSession.builder.master('local[1]'))._options\n"
+        "options['spark.sql.extensions'] = ''\n"
+        "spark = SparkSession.builder.config(map=options).getOrCreate()\n"
         f"print(spark.conf.get('{ALLOWLIST}'))\n"
     )
     assert result.stdout.split() == ["true"], result.stderr
@@ -97,6 +97,7 @@ def test_a_sink_is_refused_inside_start(stream: DataFrame) -> None:
     for writer, name in (
         (stream.writeStream.foreachBatch(lambda _df, _id: None), "foreachBatch"),
         (stream.writeStream.format("memory").queryName("rows"), "memory"),
+        (stream.writeStream.foreach(print), "foreach with a Python function"),
     ):
         with pytest.raises(IllegalArgumentException) as failure:
             writer.outputMode("update").trigger(realTime="5 seconds").start()  # type: ignore[call-overload]
@@ -128,7 +129,8 @@ def test_the_static_side_of_a_join_may_do_as_it_likes(
 ) -> None:
     """A sort and a Python UDF below the broadcast run once and hold no row of the stream back."""
     table = spark.createDataFrame([("a", 1), ("b", 2)], "key STRING, weight INT")
-    table = table.repartition(2).groupBy("key").agg(F.sum("weight").alias("weight")).orderBy("weight").limit(10)
+    table = table.withColumn("weight", F.udf(lambda weight: weight, "int")("weight"))
+    table = table.repartition(2).groupBy("key").agg(F.max("weight").alias("weight")).orderBy("weight").limit(10)
     topic, out = new_topic(kafka.bootstrap_servers, "in"), new_topic(kafka.bootstrap_servers, "out")
     rows = (
         spark.readStream.format("kafka")

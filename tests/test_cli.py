@@ -43,3 +43,10 @@ def test_an_error_of_the_plugin_is_found_in_a_longer_text() -> None:
     assert found is not None
     assert (found.code, found.problem, found.fix) == ("TAILRACE_SOME_CODE", "it is wrong.", "do this\n     and that")
     assert tailrace.TailraceError.find_in("nothing of ours") is None
+
+
+def test_what_spark_appends_to_an_error_of_the_plugin_is_left_out() -> None:
+    text = "[STREAM_FAILED] x: [TAILRACE_A] wrong\nFix: do SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: [id]"
+    found = tailrace.TailraceError.find_in(text)
+    assert found is not None
+    assert found.fix == "do"

@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from tailrace import EmbeddedKafka
 from tailrace.demo.payments import DecisionDecoder, card_of, encode_payment
@@ -50,8 +52,20 @@ def test_both_modes_on_an_embedded_broker(tmp_path: Path, own_temporary_folder: 
     assert [name for name in left if name.startswith("tailrace")] == []
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_stopping_it_leaves_nothing_running(sign: signal.Signals, own_temporary_folder: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("sign", "phase", "processes"),
+    [
+        # Spark's JVM and its launcher are coming up; the broker is there.
+        (signal.SIGINT, "Starting Spark", 2),
+        # The broker, Spark's JVM, and soon the generator and the observer.
+        (signal.SIGINT, "Warming up", 4),
+        (signal.SIGTERM, "Warming up", 4),
+        (signal.SIGKILL, "Warming up", 4),
+    ],
+)
+def test_stopping_it_leaves_nothing_running(
+    sign: signal.Signals, phase: str, processes: int, own_temporary_folder: dict[str, str]
+) -> None:
     demo = subprocess.Popen(
         tailrace_command("demo", "--mode", "real-time"),
         stdout=subprocess.PIPE,
@@ -63,20 +77,31 @@ def test_stopping_it_leaves_nothing_running(sign: signal.Signals, own_temporary_
     printed = []
     for line in demo.stdout:
         printed.append(line)
-        if line.startswith("Warming up"):
+        if line.startswith(phase):
             break
-    # The broker, Spark's launcher or JVM, and soon the load: all of them must go.
-    started = until(lambda: family if len(family := descendants(demo.pid)) >= 4 else None, "the load", within_s=60)
+    family = until(lambda: found if len(found := descendants(demo.pid)) >= processes else None, phase, within_s=60)
     demo.send_signal(sign)
     printed.append(demo.stdout.read())
     demo.stdout.close()
     code = demo.wait(timeout=60)
-    until(lambda: [pid for pid in started if alive(pid)] == [], "no process is left", within_s=30)
+    until(lambda: [pid for pid in family if alive(pid)] == [], "no process is left", within_s=30)
     if sign is not signal.SIGKILL:
         assert code == 130, "".join(printed)
         assert "Traceback" not in "".join(printed)
         left = [entry.name for entry in Path(own_temporary_folder["TMPDIR"]).iterdir()]
         assert [name for name in left if name.startswith("tailrace")] == []
+
+
+def test_one_mode_on_a_given_cluster_leaves_no_topic(kafka: EmbeddedKafka) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    result = tailrace_cli(
+        *("demo", "--mode", "real-time", "--seconds", "10", "--rate", "50"),
+        *("--bootstrap-servers", kafka.bootstrap_servers),
+        timeout_s=180,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "real-time" in result.stdout
+    assert [name for name in admin.list_topics(timeout=10).topics if name.startswith("tailrace-demo")] == []
 
 
 def test_wrong_bootstrap_servers() -> None:
@@ -86,7 +111,7 @@ def test_wrong_bootstrap_servers() -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_a_read_only_checkpoint_folder(unwritable_folder: Path, kafka: EmbeddedKafka) -> None:
+def test_a_read_only_checkpoint_folder(unwritable_folder: Path) -> None:
     result = tailrace_cli("demo", "--checkpoint-location", str(unwritable_folder), timeout_s=30)
     assert result.returncode == 1
     assert "TAILRACE_FOLDER_NOT_WRITABLE" in result.stderr
@@ -109,16 +134,56 @@ def test_no_java(java: str, tmp_path: Path) -> None:
 
 def test_a_decision_answers_all_payments_of_its_card_up_to_it() -> None:
     """As a micro-batch folds them: one decision, and every payment counts from its own time."""
-    rate, start_ns = 1000.0, 1_700_000_000 * 10**9
-    payments = [json.loads(encode_payment(number, start_ns + number * 10**6)[1]) for number in range(3000)]
-    by_card: dict[str, list[int]] = {}
-    for payment in payments:
-        assert payment["card"] == card_of(payment["number"])
-        by_card.setdefault(payment["card"], []).append(payment["number"])
-    decode = DecisionDecoder(rate)
-    numbers = max(by_card.values(), key=len)
-    last = payments[numbers[-1]]
-    answered = decode(None, json.dumps(last).encode())
+    payments = some_payments()
+    numbers = busiest_card(payments)
+    decode = DecisionDecoder(RATE, folds=True)
+    answered = decode(None, decision(payments[numbers[-1]], counted=len(numbers)))
     assert [number for number, _ in answered] == numbers
     assert [intended for _, intended in answered] == [payments[number]["intended_ns"] for number in numbers]
-    assert decode(None, json.dumps(last).encode()) == [(numbers[-1], last["intended_ns"])], "a repeat is seen as one"
+    again = decode(None, decision(payments[numbers[-1]], counted=len(numbers)))
+    assert [number for number, _ in again] == numbers[-1:], "a repeat is seen as one"
+
+
+def test_a_payment_that_was_not_counted_is_not_answered() -> None:
+    payments = some_payments()
+    numbers = busiest_card(payments)
+    decode = DecisionDecoder(RATE, folds=True)
+    first = decode(None, decision(payments[numbers[3]], counted=3))  # one of the first four is missing
+    rest = decode(None, decision(payments[numbers[-1]], counted=len(numbers) - 1))
+    assert len(first) == 3
+    assert [number for number, _ in rest] == numbers[4:], "the one that is missing is missed once"
+
+
+def test_a_payment_that_was_counted_twice_is_a_duplicate() -> None:
+    payments = some_payments()
+    numbers = busiest_card(payments)
+    answered = DecisionDecoder(RATE, folds=True)(None, decision(payments[numbers[0]], counted=2))
+    assert [number for number, _ in answered] == [numbers[0]] * 2
+
+
+def test_in_real_time_mode_a_decision_answers_its_own_payment_only() -> None:
+    payments = some_payments()
+    numbers = busiest_card(payments)
+    answered = DecisionDecoder(RATE, folds=False)(None, decision(payments[numbers[2]], counted=3))
+    assert [number for number, _ in answered] == [numbers[2]], "the two before it still wait for theirs"
+
+
+RATE = 1000.0
+
+
+def some_payments() -> list[dict[str, Any]]:
+    start_ns = 1_700_000_000 * 10**9
+    payments = [json.loads(encode_payment(number, start_ns + number * 10**6)[1]) for number in range(3000)]
+    assert all(payment["card"] == card_of(payment["number"]) for payment in payments)
+    return payments
+
+
+def busiest_card(payments: list[dict[str, Any]]) -> list[int]:
+    by_card: dict[str, list[int]] = {}
+    for payment in payments:
+        by_card.setdefault(payment["card"], []).append(payment["number"])
+    return max(by_card.values(), key=len)
+
+
+def decision(payment: dict[str, Any], *, counted: int) -> bytes:
+    return json.dumps({**payment, "payments_this_minute": counted}).encode()

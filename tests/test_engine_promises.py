@@ -96,6 +96,14 @@ def ids_in(collector: Collector) -> set[int]:
     return {row["id"] for row in collector.rows()}
 
 
+def final_counts(collector: Collector) -> dict[str, int]:
+    """The highest count of each key: there is no order between the output's partitions."""
+    result: dict[str, int] = {}
+    for row in collector.rows():
+        result[row["key"]] = max(result.get(row["key"], 0), row["n"])
+    return result
+
+
 def arrived(collector: Collector, number: int) -> Callable[[], bool]:
     return lambda: number in ids_in(collector)
 
@@ -133,23 +141,24 @@ def test_no_shuffle_file_is_written(pipeline: Pipeline, tmp_path: Path) -> None:
     with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch=LONG_EPOCH):
         pipeline.send(range(50))
         until(lambda: len(out.rows()) == 50, "an update for each row", within_s=FLOWS_WITHIN_S)
-        assert set(shuffle_files(pipeline.spark)) == already
+        assert set(shuffle_files(pipeline.spark)) - already == set()
     # The control: the same query as micro-batch does write some, so the look above was at the right place.
     pipeline.checkpoint = tmp_path / "micro-batch"
     with pipeline.running(pipeline.counts(), epoch=None) as query:
         query.processAllAvailable()
-        assert set(shuffle_files(pipeline.spark)) > already
+        assert set(shuffle_files(pipeline.spark)) - already != set()
 
 
 @pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
 def test_offsets_are_committed_after_the_epoch_and_not_before(pipeline: Pipeline, stateful: bool) -> None:
     query = pipeline.counts() if stateful else pipeline.rows()
-    with pipeline.collect() as out, pipeline.running(query, epoch="12 seconds") as started:
+    with pipeline.collect() as out, pipeline.running(query, epoch=LONG_EPOCH) as started:
         pipeline.send(range(20))
-        until(lambda: ids_in(out) == set(range(20)), "the rows", within_s=12)
-        if started.lastProgress is None:  # on a slow machine the first epoch may already be over
-            assert 0 not in pipeline.log("offsets")
-            assert 0 not in pipeline.log("commits")
+        until(lambda: ids_in(out) == set(range(20)), "the rows", within_s=FLOWS_WITHIN_S)
+        logged = pipeline.log("offsets") + pipeline.log("commits")
+        assert started.lastProgress is None, "an epoch ended: this test would prove nothing"
+        assert logged == []
+    with pipeline.running(query, epoch="5 seconds"):
         until(lambda: 0 in pipeline.log("commits"), "the first epoch's commit")
         offsets = json.loads((pipeline.checkpoint / "offsets" / "0").read_text().splitlines()[2])
         assert sum(offsets[pipeline.input].values()) == 20
@@ -169,15 +178,14 @@ def test_a_restart_in_the_middle_of_an_epoch_loses_nothing(pipeline: Pipeline, s
             until(lambda: ids_in(out) >= set(range(200)), "all rows", within_s=FLOWS_WITHIN_S)
             if stateful:
                 # Exactly-once state: the replayed epoch is counted once.
-                final = {row["key"]: row["n"] for row in out.rows()}
-                assert set(final.values()) == {20}
+                assert set(final_counts(out).values()) == {20}
 
 
 def test_the_duration_is_a_checkpoint_cadence(pipeline: Pipeline, tmp_path: Path) -> None:
     def run(epoch: str, first: int) -> tuple[int, float]:
         """How many epochs were committed while twelve seconds passed, and the median latency."""
         pipeline.checkpoint = tmp_path / epoch
-        pipeline.output = new_topic(pipeline.servers, "out")
+        pipeline.input, pipeline.output = new_topic(pipeline.servers, "in"), new_topic(pipeline.servers, "out")
         with pipeline.collect() as out, pipeline.running(pipeline.rows(), epoch=epoch):
             sent = first
             pipeline.send(range(sent, sent + 1))
@@ -209,12 +217,5 @@ def test_final_counts_equal_micro_batch(pipeline: Pipeline, tmp_path: Path) -> N
     with pipeline.collect() as micro_batch, pipeline.running(pipeline.counts(), epoch=None) as query:
         query.processAllAvailable()
         until(lambda: len({row["key"] for row in micro_batch.rows()}) == 37, "all keys")
-
-    def final(rows: list[dict[str, object]]) -> dict[object, int]:
-        result: dict[object, int] = {}
-        for row in rows:
-            result[row["key"]] = max(result.get(row["key"], 0), int(str(row["n"])))
-        return result
-
-    assert final(real_time.rows()) == final(micro_batch.rows())
-    assert sum(final(micro_batch.rows()).values()) == 1000
+    assert final_counts(real_time) == final_counts(micro_batch)
+    assert sum(final_counts(micro_batch).values()) == 1000

@@ -82,6 +82,17 @@ def test_a_pipeline_stopped_for_a_second_shows_a_second(kafka: EmbeddedKafka) ->
     assert 1 <= len(slow_seconds) <= 3
 
 
+def test_it_adds_little_by_itself(kafka: EmbeddedKafka) -> None:
+    """No pipeline at all: the observer reads what the generator writes."""
+    topic = new_topic(kafka.bootstrap_servers, "direct")
+    with LoadTest(bootstrap_servers=kafka.bootstrap_servers, input_topic=topic, output_topic=topic, rate=100) as load:
+        load.wait_for_output(timeout_s=30, records=50)
+        report = load.measure(seconds=3)
+    assert (report.lost, report.duplicates) == (0, 0)
+    # Generous for a busy machine, and far below what waiting for a poll to fill up would cost.
+    assert report.p50_ms < 8
+
+
 def test_losses_and_duplicates_are_counted(kafka: EmbeddedKafka) -> None:
     with relay(kafka, drop_every=100, double_every=50) as pipeline, pipeline.load(rate=200) as load:
         load.wait_for_output(timeout_s=30, records=20)

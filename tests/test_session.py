@@ -72,12 +72,13 @@ class TestOptions:
     def test_spark_defaults_conf_is_merged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         key = REAL_TIME_DEFAULTS[0].key
         (tmp_path / "spark-defaults.conf").write_text(
-            f"# a comment\nspark.plugins   a.B\nspark.jars=/from/file.jar\n{key} 33\n"
+            f"# comment\nspark.plugins\ta.B\nspark.jars=/a.jar, \\\n  /b.jar\nspark.sql.extensions : c.D\n{key} = 33\n"
         )
         monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
         options = self.options()
         assert options["spark.plugins"] == f"a.B,{PLUGIN_CLASS}"
-        assert options["spark.jars"].startswith("/from/file.jar,")
+        assert options["spark.sql.extensions"] == f"c.D,{EXTENSION_CLASS}"
+        assert options["spark.jars"].startswith("/a.jar,/b.jar,")
         assert key not in options, "the file's value must stay in force"
 
     def test_submit_arguments_are_merged(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +87,11 @@ class TestOptions:
         options = self.options()
         assert options["spark.jars"].startswith("/a.jar,")
         assert options["spark.plugins"] == f"a.B,{PLUGIN_CLASS}"
+
+    def test_a_properties_file_is_merged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "my.conf").write_text("spark.plugins a.B\n")
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {tmp_path / 'my.conf'} pyspark-shell")
+        assert self.options()["spark.plugins"] == f"a.B,{PLUGIN_CLASS}"
 
     def test_a_users_own_connector_is_respected(self) -> None:
         options = self.options(spark__jars__packages="org.example:spark-sql-kafka-0-10_2.13:9.9")
@@ -180,11 +186,12 @@ class TestRunningSession:
         assert "kept 7" in result.stdout
 
     def test_a_standalone_master_and_its_executors(self, tmp_path: Path) -> None:
-        """Executors get the jars: they load the plugin and read from Kafka."""
+        """Executors get the jars: a real-time aggregation runs on them, with both its stages at once."""
         result = configured(
             """
             import os, subprocess, sys
             from tailrace.kafka import free_port
+            from confluent_kafka import Consumer, Producer, TopicPartition
             from tailrace import EmbeddedKafka
             import pyspark
 
@@ -192,17 +199,37 @@ class TestRunningSession:
             spark_class = os.path.join(home, "bin", "spark-class")
             url = f"spark://127.0.0.1:{port}"
             master = ["org.apache.spark.deploy.master.Master", "-h", "127.0.0.1", "-p", str(port), "--webui-port", "0"]
-            worker = ["org.apache.spark.deploy.worker.Worker", url, "-h", "127.0.0.1", "-c", "2", "-m", "1g",
+            worker = ["org.apache.spark.deploy.worker.Worker", url, "-h", "127.0.0.1", "-c", "4", "-m", "1g",
                       "-d", os.environ["WORK"], "--webui-port", "0"]
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             daemons = [subprocess.Popen([spark_class, *arguments], **quiet) for arguments in (master, worker)]
             try:
                 with EmbeddedKafka() as kafka:
-                    kafka.create_topics(["t"], partitions=2)
-                    builder = SparkSession.builder.master(url).config("spark.cores.max", "2")
+                    kafka.create_topics(["in", "out"], partitions=2)
+                    builder = SparkSession.builder.master(url).config("spark.cores.max", "4")
+                    builder = builder.config("spark.sql.shuffle.partitions", "2")
                     spark = tailrace.configure(builder.config("spark.driver.host", "127.0.0.1")).getOrCreate()
-                    rows = spark.read.format("kafka").option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-                    print("rows", rows.option("subscribe", "t").load().count())
+                    servers = kafka.bootstrap_servers
+                    rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
+                    counts = rows.option("subscribe", "in").load().groupBy("key").count()
+                    query = (counts.selectExpr("CAST(count AS STRING) AS value").writeStream.format("kafka")
+                        .option("kafka.bootstrap.servers", servers).option("topic", "out").outputMode("update")
+                        .option("checkpointLocation", os.environ["WORK"] + "/checkpoint")
+                        .trigger(realTime="60 seconds").start())
+                    producer = Producer({"bootstrap.servers": servers})
+                    consumer = Consumer({"bootstrap.servers": servers, "group.id": "g"})
+                    consumer.assign([TopicPartition("out", partition, 0) for partition in (0, 1)])
+                    answer = None
+                    for _ in range(60):
+                        # The query starts at the newest offset: send until it is there to see it.
+                        producer.produce("in", key=b"k", value=b"v")
+                        producer.flush()
+                        answer = consumer.poll(1)
+                        if answer is not None:
+                            break
+                    print("answer", answer and answer.value().decode())
+                    consumer.close()
+                    query.stop()
                     spark.stop()
             finally:
                 for daemon in reversed(daemons):
@@ -211,11 +238,25 @@ class TestRunningSession:
             """,
             WORK=str(tmp_path),
         )
-        assert "rows 0" in result.stdout, result.stderr
+        assert "answer 1" in result.stdout, result.stderr
 
-    def test_another_versions_plugin_is_refused(self) -> None:
+    def test_what_is_set_after_configure_is_merged_too(self) -> None:
         result = configured(
             """
+            builder = tailrace.configure(SparkSession.builder.master("local[1]"))
+            builder.config("spark.plugins", "").config("spark.sql.extensions", "").getOrCreate()
+            conf = SparkSession.active().conf
+            print(conf.get("spark.plugins"), conf.get("spark.sql.extensions"))
+            """
+        )
+        assert result.stdout.split() == [PLUGIN_CLASS, EXTENSION_CLASS], result.stderr
+
+    @pytest.mark.parametrize("earlier", ["", "SparkSession.builder.master('local[1]').getOrCreate().stop()"])
+    def test_another_versions_plugin_is_refused(self, earlier: str) -> None:
+        """Also after an earlier session, from which on PySpark wraps the JVM's exceptions."""
+        result = configured(
+            f"""
+            {earlier}
             builder = tailrace.configure(SparkSession.builder.master("local[1]"))
             builder._options["spark.tailrace.clientVersion"] = "0.0.1"
             try:
@@ -231,12 +272,12 @@ class TestRunningSession:
     def test_the_plugin_by_hand_is_refused(self) -> None:
         result = configured(
             """
-            builder = tailrace.configure(SparkSession.builder.master("local[1]"))
-            del builder._options["spark.tailrace.clientVersion"]
+            options = tailrace.configure(SparkSession.builder.master("local[1]"))._options
+            del options["spark.tailrace.clientVersion"]
             try:
-                builder.getOrCreate()
-            except tailrace.TailraceError as error:
-                print(error.code)
+                SparkSession.builder.config(map=options).getOrCreate()
+            except Exception as error:
+                print(tailrace.TailraceError.find_in(str(error)).code)
             """
         )
         assert result.stdout.split() == ["TAILRACE_NOT_CONFIGURED"], result.stderr
@@ -261,9 +302,8 @@ class TestRunningSession:
         """Fail closed: without the plugin's classes there is no session that only looks like one."""
         result = configured(
             """
-            builder = tailrace.configure(SparkSession.builder.master("local[1]"))
-            builder._options["spark.jars"] = ""
-            builder.getOrCreate()
+            options = tailrace.configure(SparkSession.builder.master("local[1]"))._options
+            SparkSession.builder.config(map={**options, "spark.jars": ""}).getOrCreate()
             """
         )
         assert result.returncode != 0

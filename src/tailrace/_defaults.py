@@ -15,7 +15,7 @@ class Default:
 REAL_TIME_DEFAULTS = (
     Default(
         "spark.shuffle.streaming.networkBufferMaxWaitTimeMs",
-        "5",
+        "1",
         "How long the streaming shuffle holds a row back to fill a network buffer. Spark's 50 ms is most of the "
         "latency of an aggregation; full buffers leave at once either way.",
     ),

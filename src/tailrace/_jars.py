@@ -21,7 +21,8 @@ from tailrace._user_conf import user_conf
 from tailrace.errors import TailraceError
 
 ATTEMPTS = 3
-ATTEMPT_TIMEOUT_S = 300
+# For all attempts together: a firewall that swallows packets must not hold the user for long.
+GIVE_UP_AFTER_S = 300
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,11 @@ def _index_file(jar_set: JarSet, ivy: IvyOptions) -> Path:
 def _one_at_a_time() -> Iterator[None]:
     # Two Ivys on one cold cache corrupt each other's files.
     with (cache_folder("jars") / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with working("Waiting for another process that fetches jars"):
+                fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
@@ -125,6 +130,8 @@ def _download(jar_set: JarSet, ivy: IvyOptions) -> list[Path]:
     log = log_file("ivy")
     command = [
         require_java().command,
+        "-Dsun.net.client.defaultConnectTimeout=5000",
+        "-Dsun.net.client.defaultReadTimeout=30000",
         "-cp",
         os.pathsep.join([str(plugin_jar()), str(spark_jars() / "*")]),
         "org.apache.spark.sql.tailrace.ResolveJars",
@@ -132,16 +139,22 @@ def _download(jar_set: JarSet, ivy: IvyOptions) -> list[Path]:
         f"transitive={str(jar_set.transitive).lower()}",
         *ivy.arguments(),
     ]
+    deadline = time.monotonic() + GIVE_UP_AFTER_S
     for attempt in range(ATTEMPTS):
-        if attempt:
-            time.sleep(attempt)
+        # On a cold cache a first attempt may fail for no reason that lasts.
+        time.sleep(attempt)
         with log.open("a", encoding="utf-8") as output:
             try:
                 answer = subprocess.run(
-                    command, stdout=subprocess.PIPE, stderr=output, text=True, check=False, timeout=ATTEMPT_TIMEOUT_S
+                    command,
+                    stdout=subprocess.PIPE,
+                    stderr=output,
+                    text=True,
+                    check=False,
+                    timeout=max(1, deadline - time.monotonic()),
                 )
             except subprocess.TimeoutExpired:
-                continue
+                break
         jars = [Path(line[4:]) for line in answer.stdout.splitlines() if line.startswith("jar ")]
         if answer.returncode == 0 and jars:
             return jars

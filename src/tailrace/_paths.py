@@ -6,6 +6,8 @@ import os
 import time
 from pathlib import Path
 
+from tailrace.errors import TailraceError
+
 
 def _home(variable: str, fallback: str) -> Path:
     base = os.environ.get(variable)
@@ -13,7 +15,14 @@ def _home(variable: str, fallback: str) -> Path:
 
 
 def _private(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as failure:
+        raise TailraceError(
+            "TAILRACE_FOLDER_NOT_WRITABLE",
+            f"cannot make {folder}: {failure.strerror}.",
+            "name other folders with the environment variables TAILRACE_CACHE and TAILRACE_STATE.",
+        ) from None
     return folder
 
 

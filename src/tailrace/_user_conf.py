@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,25 +34,35 @@ def _from_running_jvm() -> dict[str, str]:
 
 def _from_defaults_file() -> dict[str, str]:
     folder = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf"
+    return _from_properties(Path(folder) / "spark-defaults.conf")
+
+
+def _from_properties(file: Path) -> dict[str, str]:
+    """A file in Java's properties syntax, which Spark uses: key and value apart by space, tab, = or :."""
     try:
-        lines = (Path(folder) / "spark-defaults.conf").read_text(encoding="utf-8").splitlines()
+        text = file.read_text(encoding="utf-8")
     except OSError:
         return {}
-    conf = {}
-    for line in map(str.strip, lines):
-        if line and not line.startswith("#"):
-            key, _, value = line.replace("=", " ", 1).partition(" ") if " " not in line else line.partition(" ")
-            conf[key] = value.strip()
-    return conf
+    joined = re.sub(r"\\\r?\n\s*", "", text)
+    lines = (line.strip() for line in joined.splitlines())
+    pairs = (re.match(r"([^\s=:]+)\s*[=:\s]?\s*(.*)", line) for line in lines if line and line[0] not in "#!")
+    return {pair[1]: pair[2] for pair in pairs if pair}
 
 
 def _from_submit_arguments() -> dict[str, str]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--conf", "-c", action="append", default=[])
-    flags = {"--jars": "spark.jars", "--packages": "spark.jars.packages", "--repositories": "spark.jars.repositories"}
+    parser.add_argument("--properties-file", type=Path)
+    flags = {
+        "--jars": "spark.jars",
+        "--master": "spark.master",
+        "--packages": "spark.jars.packages",
+        "--repositories": "spark.jars.repositories",
+    }
     for flag, key in flags.items():
         parser.add_argument(flag, dest=key)
     known, _ = parser.parse_known_args(shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
-    conf = dict(pair.split("=", 1) for pair in known.conf if "=" in pair)
+    conf = _from_properties(known.properties_file) if known.properties_file else {}
+    conf.update(pair.split("=", 1) for pair in known.conf if "=" in pair)
     conf.update({key: value for key in flags.values() if (value := getattr(known, key)) is not None})
     return conf

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import shutil
@@ -39,6 +41,18 @@ class BackgroundBroker:
 
 
 def start(*, port: int | None = None) -> BackgroundBroker:
+    """The running broker, or a new one; two commands at once start only one."""
+    with (state_folder("kafka") / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        running = status()
+        if running is None:
+            return _start(port)
+        if port not in (None, running.port):
+            raise _already_running(running)
+        return running
+
+
+def _start(port: int | None) -> BackgroundBroker:
     jars = _jars.resolve(_jars.KAFKA_BROKER)
     chosen = port or free_port()
     refuse_taken_port(chosen)
@@ -47,15 +61,16 @@ def start(*, port: int | None = None) -> BackgroundBroker:
     log = log_file("kafka")
     with working("Starting Apache Kafka"):
         process = launch(folder, chosen, jars, log, owned=False)
+        broker = BackgroundBroker(process.pid, _started(process.pid) or "", chosen, str(folder), str(log))
         try:
+            # Noted before it is ready, so that a later command finds it whatever happens to this one.
+            _note().write_text(json.dumps(dataclasses.asdict(broker)), encoding="utf-8")
             wait_until_ready(process, f"{HOST}:{chosen}", log)
         except BaseException:
             process.kill()
             process.wait()
-            shutil.rmtree(folder, ignore_errors=True)
+            _forget(broker)
             raise
-    broker = BackgroundBroker(process.pid, _started(process.pid) or "", chosen, str(folder), str(log))
-    _note().write_text(json.dumps(dataclasses.asdict(broker)), encoding="utf-8")
     # It goes on without us: not reaping it here is the point.
     process.returncode = 0
     return broker
@@ -77,11 +92,13 @@ def stop() -> None:
     broker = status()
     if broker is None:
         return
-    os.kill(broker.pid, signal.SIGTERM)
     deadline = time.monotonic() + STOPPED_WITHIN_S
+    sign = int(signal.SIGTERM)
     while _started(broker.pid) == broker.started:
-        if time.monotonic() > deadline:
-            os.kill(broker.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(broker.pid, sign)
+        # Signal 0 only asks whether it is still there.
+        sign = int(signal.SIGKILL) if time.monotonic() > deadline else 0
         time.sleep(0.1)
     _forget(broker)
 
@@ -98,11 +115,19 @@ def parse_topic(text: str) -> tuple[str, int]:
 
 
 def ensure_topic(broker: BackgroundBroker, name: str, partitions: int) -> None:
-    if name not in AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics:
+    """Create the topic unless it is there with as many partitions."""
+    topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics
+    if name not in topics:
         create_topics(broker.bootstrap_servers, [name], partitions=partitions)
+    elif len(topics[name].partitions) != partitions:
+        raise TailraceError(
+            "TAILRACE_TOPIC_NOT_CREATED",
+            f"the topic '{name}' exists with {len(topics[name].partitions)} partitions, not {partitions}.",
+            "choose another name, or start anew: tailrace kafka stop",
+        )
 
 
-def already_running(broker: BackgroundBroker) -> TailraceError:
+def _already_running(broker: BackgroundBroker) -> TailraceError:
     return TailraceError(
         "TAILRACE_BROKER_ALREADY_RUNNING",
         f"a broker already runs at {broker.bootstrap_servers}.",

@@ -55,6 +55,8 @@ def examine(options: DoctorOptions, report: Callable[[Finding], None] = lambda _
             finding = look()
         except TailraceError as error:
             finding = Finding(name, False, error.problem, error.fix)
+        except Exception as error:
+            finding = Finding(name, False, f"the look at it failed: {error!r}", "please report this.")
         findings.append(finding)
         report(finding)
         return finding
@@ -88,7 +90,7 @@ def _java() -> Finding:
 def _pyspark() -> Finding:
     installed = metadata.version("pyspark")
     ok = installed.startswith("4.3.")
-    return Finding("PySpark", ok, installed, None if ok else 'pip install "pyspark>=4.3,<4.4"')
+    return Finding("PySpark", ok, installed, None if ok else f"pip install --force-reinstall tailrace=={__version__}")
 
 
 def _plugin() -> Finding:
@@ -121,36 +123,27 @@ class _Session:
     def handshake(self) -> Finding:
         from pyspark.sql import SparkSession
 
-        from tailrace._plugin.gateway import send_jvm_output_to
+        from tailrace._plugin.gateway import start_with_log
         from tailrace.session import configure
 
-        log = log_file("doctor-spark")
         builder = SparkSession.builder.master(self._master).appName("tailrace-doctor")
         builder = configure(builder.config("spark.ui.enabled", "false"))
-        try:
-            send_jvm_output_to(log, builder)
-            self._spark = builder.getOrCreate()
-        except TailraceError:
-            raise
-        except Exception as failure:
-            reason = str(failure).splitlines()[0]
-            return Finding(
-                "Session", False, f"Spark does not start on {self._master}: {reason}", f"read its log: {log}"
-            )
+        self._spark = start_with_log(builder, log_file("doctor-spark"))
         version = self._spark._jvm.tailrace.BuildInfo.version()
         return Finding("Session", True, f"Spark {self._spark.version} on {self._master} with plugin {version}")
 
     def slots(self) -> Finding:
         if self._spark is None:
             return Finding("Task slots", False, "unknown: Spark did not start", "see Session above.")
-        slots = self._spark.sparkContext.defaultParallelism
-        detail = f"{slots} on {self._master}; a query needs the sum over its stages (2 readers + 2 aggregators = 4)"
-        if slots >= SLOTS_OF_A_SMALL_QUERY:
+        executors = self._spark.sparkContext._jsc.sc().statusStore().executorList(True)
+        described = [executors.apply(position) for position in range(executors.size())]
+        free = sum(executor.totalCores() - executor.activeTasks() for executor in described)
+        detail = f"{free} free on {self._master}; a query needs the sum over its stages (2 readers + 2 aggregators = 4)"
+        if free >= SLOTS_OF_A_SMALL_QUERY:
             return Finding("Task slots", True, detail)
-        fix = 'name more slots than cores while developing: .master("local[8]")'
-        return Finding(
-            "Task slots", True, detail, fix if self._master.startswith("local") else "add cores or executors."
-        )
+        local = self._master.startswith("local")
+        fix = 'name more slots than cores while developing: .master("local[8]")' if local else "add executors."
+        return Finding("Task slots", free > 0, detail, fix)
 
     def stop(self) -> None:
         if self._spark is not None:

@@ -6,7 +6,9 @@ import re
 
 from pyspark.errors import PySparkException
 
-_CODED = re.compile(r"\[(TAILRACE_[A-Z_]+)\] (.*?)\nFix: (.*?)(?=\n\s+at |\n\tat |\Z)", re.DOTALL)
+# What Spark appends to a message: its SQL state, the query's plan, a stack.
+_END = r"(?= SQLSTATE: |\n=== Streaming Query|\n\s*at |\n\n?JVM stacktrace|\Z)"
+_CODED = re.compile(rf"\[(TAILRACE_[A-Z_]+)\] (.*?)\nFix: (.*?){_END}", re.DOTALL)
 
 
 class TailraceError(PySparkException):

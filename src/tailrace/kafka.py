@@ -25,6 +25,7 @@ from tailrace.errors import TailraceError
 
 HOST = "127.0.0.1"
 READY_WITHIN_S = 60
+CLUSTERS_DEFAULT = -1  # as many replicas as the cluster has them by default
 PORT_ATTEMPTS = 5
 
 # A throw-away broker should start fast and stay small: no second compiler tier to warm up, and the
@@ -67,14 +68,16 @@ class EmbeddedKafka:
         self.stop()
 
     def start(self) -> EmbeddedKafka:
+        if self._process is not None:
+            return self
         jars = _jars.resolve(_jars.KAFKA_BROKER)
-        self.log = log_file("kafka")
         try:
             for attempt in range(PORT_ATTEMPTS):
                 if not self._fixed_port:
                     self.port = free_port()
                 assert self.port is not None
                 refuse_taken_port(self.port)
+                self.log = log_file("kafka")
                 self._folder = Path(tempfile.mkdtemp(prefix="tailrace-kafka-"))
                 self._process = launch(self._folder, self.port, jars, self.log, owned=True)
                 try:
@@ -113,18 +116,21 @@ def create_topics(bootstrap_servers: str, names: Iterable[str], *, partitions: i
     """Create topics and wait until every one of them has its leaders; existing topics are an error."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     wanted = list(names)
-    for name, future in admin.create_topics([NewTopic(name, partitions, 1) for name in wanted]).items():
+    for name, future in admin.create_topics([NewTopic(name, partitions, CLUSTERS_DEFAULT) for name in wanted]).items():
         try:
             future.result()
         except KafkaException as failure:
             raise TailraceError(
                 "TAILRACE_TOPIC_NOT_CREATED",
                 f"the topic '{name}' could not be created on {bootstrap_servers}: {failure.args[0].str()}",
-                "choose another name, or delete the topic first.",
+                "choose another name if it exists, or ask for the right to create topics.",
             ) from None
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        topics = admin.list_topics(timeout=10).topics
+        try:
+            topics = admin.list_topics(timeout=10).topics
+        except KafkaException:
+            continue
         described = [topics[name].partitions.values() for name in wanted if name in topics]
         if len(described) == len(wanted) and all(p.leader >= 0 for parts in described for p in parts):
             return
@@ -134,6 +140,18 @@ def create_topics(bootstrap_servers: str, names: Iterable[str], *, partitions: i
         f"the topics {', '.join(wanted)} have no leaders on {bootstrap_servers} after 30 s.",
         "look at the broker's log.",
     )
+
+
+def delete_topics(bootstrap_servers: str, names: Iterable[str]) -> list[str]:
+    """Delete topics; gives the names of those that are still there."""
+    left = []
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=_silent)
+    for name, future in admin.delete_topics(list(names), request_timeout=10).items():
+        try:
+            future.result(timeout=15)
+        except (KafkaException, TimeoutError):
+            left.append(name)
+    return left
 
 
 def require_broker(bootstrap_servers: str, *, timeout_s: float = 5) -> int:
@@ -149,10 +167,11 @@ def require_broker(bootstrap_servers: str, *, timeout_s: float = 5) -> int:
         ) from None
 
 
-def free_port() -> int:
+def free_port(*, other_than: int | None = None) -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+        port = int(probe.getsockname()[1])
+    return port if port != other_than else free_port(other_than=other_than)
 
 
 def refuse_taken_port(port: int) -> None:
@@ -167,7 +186,7 @@ def refuse_taken_port(port: int) -> None:
 def launch(folder: Path, port: int, jars: list[Path], log: Path, *, owned: bool) -> subprocess.Popen[bytes]:
     """Start a broker on `folder`; an owned one ends when this process does."""
     properties = folder / "server.properties"
-    properties.write_text(_server_properties(folder / "data", port, free_port()), encoding="utf-8")
+    properties.write_text(_server_properties(folder / "data", port, free_port(other_than=port)), encoding="utf-8")
     scala_library = spark_jars().glob("scala-library-*.jar")
     class_path = os.pathsep.join(map(str, [plugin_jar(), *jars, *scala_library]))
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -192,19 +211,22 @@ def wait_until_ready(process: subprocess.Popen[bytes], bootstrap_servers: str, l
     deadline = time.monotonic() + READY_WITHIN_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            if "Address already in use" in log.read_text(encoding="utf-8", errors="replace"):
+            text = log.read_text(encoding="utf-8", errors="replace")
+            if "Address already in use" in text:
                 raise _port_taken(int(bootstrap_servers.rpartition(":")[2]))
-            break
+            last_line = next(reversed(text.splitlines()), "it printed nothing")
+            raise _not_started(f"ended with code {process.returncode}: {last_line}", log)
         try:
             if admin.list_topics(timeout=0.5).brokers:
                 return
         except KafkaException:
             time.sleep(0.05)
-    raise TailraceError(
-        "TAILRACE_BROKER_NOT_STARTED",
-        f"the embedded Kafka broker did not become ready within {READY_WITHIN_S} s.",
-        f"read its log: {log}",
-    )
+    raise _not_started(f"did not become ready within {READY_WITHIN_S} s.", log)
+
+
+def _not_started(what_happened: str, log: Path) -> TailraceError:
+    problem = f"the embedded Kafka broker {what_happened}"
+    return TailraceError("TAILRACE_BROKER_NOT_STARTED", problem, f"read its log: {log}")
 
 
 def _port_taken(port: int) -> TailraceError:

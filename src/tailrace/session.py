@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 from tailrace import _jars
@@ -33,64 +34,72 @@ def configure(builder: SparkSession.Builder, *, kafka_connector: bool = True) ->
     :param kafka_connector: bring the jars of Spark's Kafka source and sink. They are left out by
         themselves when the user already names a `spark-sql-kafka` jar or package.
     """
-    _refuse_spark_connect(builder)
-    _refuse_running_session_without_plugin()
-    ready = RealTimeBuilder._sharing(builder)
-    if SparkContext._active_spark_context is not None:
-        return ready
-
-    require_java()
-    conf = user_conf(builder._options)
-    jars = [plugin_jar()]
-    if kafka_connector and not _names_kafka_connector(conf):
-        jars += _jars.resolve(_jars.KAFKA_CONNECTOR, _jars.IvyOptions.from_conf(conf))
-
-    options = {
-        "spark.jars": _merged(conf.get("spark.jars"), map(str, jars)),
-        "spark.sql.extensions": _merged(conf.get("spark.sql.extensions"), [EXTENSION_CLASS]),
-        "spark.plugins": _merged(conf.get("spark.plugins"), [PLUGIN_CLASS]),
-        CLIENT_VERSION_KEY: __version__,
-    }
-    defaults = {default.key: default.value for default in REAL_TIME_DEFAULTS} | _cores_of_local_cluster(conf)
-    options |= {key: value for key, value in defaults.items() if key not in conf}
-    ready._options.update(options)
+    ready = RealTimeBuilder._sharing(builder, kafka_connector)
+    ready._complete()
     return ready
 
 
 class RealTimeBuilder(SparkSession.Builder):
     """A session builder that starts Spark only together with the plugin, or says why it cannot."""
 
+    _kafka_connector = True
+
     @classmethod
-    def _sharing(cls, builder: SparkSession.Builder) -> RealTimeBuilder:
+    def _sharing(cls, builder: SparkSession.Builder, kafka_connector: bool) -> RealTimeBuilder:
         # Shared, not copied: what is set on either builder afterwards holds for both.
         shared = cls()
         shared._options = builder._options
+        shared._kafka_connector = kafka_connector
         return shared
 
     def getOrCreate(self) -> SparkSession:
         self._prepare_jvm()
         try:
-            session = super().getOrCreate()
-        except Py4JJavaError as failure:
+            return super().getOrCreate()
+        except (Py4JJavaError, CapturedException) as failure:
             _raise_as_tailrace_error(failure)
-        return session
 
     def create(self) -> SparkSession:
         self._prepare_jvm()
         try:
             return super().create()
-        except Py4JJavaError as failure:
+        except (Py4JJavaError, CapturedException) as failure:
             _raise_as_tailrace_error(failure)
 
-    def _prepare_jvm(self) -> None:
+    def _complete(self) -> None:
+        """Merge our settings into the user's; doing it twice is doing it once."""
         _refuse_spark_connect(self)
         _refuse_running_session_without_plugin()
+        if SparkContext._active_spark_context is not None:
+            return
+        require_java()
+        conf = user_conf(self._options)
+        jars = [plugin_jar()]
+        if self._kafka_connector and not _names_kafka_connector(conf):
+            jars += _jars.resolve(_jars.KAFKA_CONNECTOR, _jars.IvyOptions.from_conf(conf))
+        options = {
+            "spark.jars": _merged(conf.get("spark.jars"), map(str, jars)),
+            "spark.sql.extensions": _merged(conf.get("spark.sql.extensions"), [EXTENSION_CLASS]),
+            "spark.plugins": _merged(conf.get("spark.plugins"), [PLUGIN_CLASS]),
+        }
+        defaults = {default.key: default.value for default in REAL_TIME_DEFAULTS} | _cores_of_local_cluster(conf)
+        defaults[CLIENT_VERSION_KEY] = __version__
+        self._options.update(options | {key: value for key, value in defaults.items() if key not in conf})
+
+    def _prepare_jvm(self) -> None:
+        # Once more: the user may have gone on setting things after `configure`.
+        self._complete()
         if SparkContext._active_spark_context is None:
-            conf = SparkConf()
-            for key, value in self._options.items():
-                conf.set(key, value)
-            SparkContext._ensure_initialized(conf=conf)
-            _add_to_driver(conf.get("spark.jars", "") or "")
+            SparkContext._ensure_initialized(conf=spark_conf(self))
+            _add_to_driver(self._options["spark.jars"])
+
+
+def spark_conf(builder: SparkSession.Builder) -> SparkConf:
+    """The builder's options as PySpark passes them to the JVM."""
+    conf = SparkConf()
+    for key, value in builder._options.items():
+        conf.set(key, str(value))
+    return conf
 
 
 def _merged(users: str | None, ours: Iterable[str]) -> str:
@@ -105,7 +114,7 @@ def _cores_of_local_cluster(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _names_kafka_connector(conf: Mapping[str, str]) -> bool:
-    named = conf.get("spark.jars", "") + conf.get("spark.jars.packages", "")
+    named = f"{conf.get('spark.jars', '')},{conf.get('spark.jars.packages', '')}"
     return "spark-sql-kafka" in named
 
 
@@ -117,14 +126,10 @@ def _add_to_driver(jars: str) -> None:
     """
     jvm: Any = SparkContext._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        loader.loadClass(PLUGIN_CLASS)
-        return
-    except Py4JJavaError:
-        pass
+    there = {url.getPath() for url in loader.getURLs()}
     for jar in jars.split(","):
-        if Path(jar).is_file():
-            loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+        if Path(jar).is_file() and (url := jvm.java.io.File(jar).toURI().toURL()).getPath() not in there:
+            loader.addURL(url)
 
 
 def _refuse_spark_connect(builder: SparkSession.Builder) -> None:
@@ -154,7 +159,7 @@ def _refuse_running_session_without_plugin() -> None:
         )
 
 
-def _raise_as_tailrace_error(failure: Py4JJavaError) -> NoReturn:
+def _raise_as_tailrace_error(failure: Exception) -> NoReturn:
     stated = TailraceError.find_in(str(failure))
     if stated is not None:
         raise stated from None

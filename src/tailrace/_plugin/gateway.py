@@ -1,24 +1,33 @@
-"""Starting Spark's JVM with its output in a log file instead of the user's terminal."""
+"""Starting Spark with the JVM's output in a log file instead of the user's terminal."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from tailrace.errors import TailraceError
+from tailrace.session import spark_conf
 
-def send_jvm_output_to(log: Path, builder: SparkSession.Builder) -> None:
-    """Start the JVM for this builder now, with everything it prints going to `log`.
+
+def start_with_log(builder: SparkSession.Builder, log: Path) -> SparkSession:
+    """The builder's session; everything that the JVM prints goes to `log`.
 
     A JVM that already runs keeps its output where it is.
     """
-    if SparkContext._gateway is not None:
-        return
-    conf = SparkConf()
-    for key, value in builder._options.items():
-        conf.set(key, str(value))
-    with log.open("ab") as output:
-        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
-        SparkContext._ensure_initialized(gateway=gateway)
+    try:
+        if SparkContext._gateway is None:
+            with log.open("ab") as output:
+                gateway = launch_gateway(spark_conf(builder), {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+            SparkContext._ensure_initialized(gateway=gateway)
+        return builder.getOrCreate()
+    except TailraceError:
+        raise
+    except Exception as failure:
+        master = builder._options.get("spark.master", "its master")
+        reason = next(iter(str(failure).splitlines()), repr(failure))
+        raise TailraceError(
+            "TAILRACE_SPARK_NOT_STARTED", f"Spark does not start on {master}: {reason}", f"read its log: {log}"
+        ) from None

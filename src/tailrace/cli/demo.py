@@ -62,6 +62,13 @@ def demo(
         print(figures)
     else:
         report.show(result, plot, Console())
+    lost = sum(measured.lost for measured in result.reports.values())
+    if lost:
+        raise TailraceError(
+            "TAILRACE_RECORDS_LOST",
+            f"{lost} payments got no decision within the time.",
+            f"choose a lower --rate if this machine is too slow for it; Spark's log is {result.spark_log}",
+        )
 
 
 def _make(folder: Path) -> None:

@@ -26,11 +26,7 @@ def start(
     from tailrace import background_broker as background
 
     topics = [background.parse_topic(text) for text in topic or []]
-    running = background.status()
-    if running is None:
-        running = background.start(port=port)
-    elif port is not None and port != running.port:
-        raise background.already_running(running)
+    running = background.start(port=port)
     for name, partitions in topics:
         background.ensure_topic(running, name, partitions)
     _show(running, as_json)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -26,8 +28,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
-app.command()(doctor)
+
+
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """Ctrl-C is a way to end a command, with the exit code that shells expect."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except KeyboardInterrupt:
+            console.print("Stopped.")
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run
+
+
+app.command()(_interruptible(demo))
+app.command()(_interruptible(doctor))
 app.add_typer(kafka, name="kafka")
 
 
@@ -55,9 +73,6 @@ def main() -> None:
         console.print(f"[red]error[/] \\[{error.code}] {escape(error.problem)}", soft_wrap=True)
         console.print(f"[bold]Fix:[/] {escape(error.fix)}", soft_wrap=True)
         sys.exit(FAILED)
-    except KeyboardInterrupt:
-        console.print("Stopped.")
-        sys.exit(INTERRUPTED)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

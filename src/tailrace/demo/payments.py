@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections import defaultdict, deque
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field
 
 CARDS = 2_000
 # A few cards are in the wrong hands: a small part of the payments, in bursts on the same card.
@@ -50,16 +52,20 @@ def _is_stolen(card: str) -> bool:
 class DecisionDecoder:
     """Which payments a decision answers.
 
-    A decision speaks for all payments of its card and minute up to the one it names. In Real-Time
-    Mode that is one payment; a micro-batch answers all payments of a card in a batch with one
-    decision. Each of them counts from its own intended time, so both modes are measured alike.
+    In Real-Time Mode each payment has a decision of its own. A micro-batch (`folds`) answers all
+    payments of a card in a batch with one decision, which then speaks for every one of them; each
+    counts from its own intended time, so both modes are measured alike.
+
+    A decision also says how many payments it has counted. If that is fewer than there were, the
+    missing ones stay unanswered and are lost; if it is more, some were counted twice.
     """
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float, folds: bool) -> None:
+        self._folds = folds
         self._interval_ns = 1e9 / rate
         self._start_ns: int | None = None
         self._known = 0
-        self._unanswered: dict[tuple[str, int], deque[int]] = defaultdict(deque)
+        self._of: dict[tuple[str, int], _CardMinute] = defaultdict(_CardMinute)
 
     def __call__(self, _key: bytes | None, value: bytes) -> list[tuple[int, int]]:
         decision = json.loads(value)
@@ -67,19 +73,37 @@ class DecisionDecoder:
         if self._start_ns is None:
             self._start_ns = intended_ns - int(number * self._interval_ns)
         self._know_payments_up_to(number)
-        waiting = self._unanswered[(decision["card"], intended_ns // WINDOW_NS)]
-        answered = []
-        while waiting and waiting[0] <= number:
-            earlier = waiting.popleft()
-            answered.append((earlier, self._intended_ns(earlier)))
-        # Already answered: the same decision came twice.
-        return answered or [(number, intended_ns)]
+        minute = self._of[(decision["card"], intended_ns // WINDOW_NS)]
+        answered = minute.answer(number, int(decision["payments_this_minute"]), self._folds)
+        return [(earlier, self._intended_ns(earlier)) for earlier in answered]
 
     def _know_payments_up_to(self, number: int) -> None:
         for known in range(self._known, number + 1):
-            self._unanswered[(card_of(known), self._intended_ns(known) // WINDOW_NS)].append(known)
+            minute = self._of[(card_of(known), self._intended_ns(known) // WINDOW_NS)]
+            minute.payments.append(known)
+            minute.unanswered.append(known)
         self._known = max(self._known, number + 1)
 
     def _intended_ns(self, number: int) -> int:
         assert self._start_ns is not None
         return self._start_ns + int(number * self._interval_ns)
+
+
+@dataclass
+class _CardMinute:
+    """The payments of one card in one minute, in order."""
+
+    payments: list[int] = field(default_factory=list)
+    unanswered: list[int] = field(default_factory=list)
+    uncounted: int = 0
+
+    def answer(self, number: int, counted: int, folds: bool) -> list[int]:
+        """The payments that this decision answers; a number given again is a duplicate."""
+        missing = bisect_right(self.payments, number) - counted - self.uncounted
+        self.uncounted += missing
+        counted_twice = [number] * -missing
+        if not folds:
+            return [number, *counted_twice]
+        waiting = [earlier for earlier in self.unanswered if earlier <= number]
+        self.unanswered = self.unanswered[len(waiting) :]
+        return [*(waiting[max(missing, 0) :] or [number]), *counted_twice]

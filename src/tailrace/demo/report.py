@@ -53,7 +53,7 @@ def table(result: DemoResult) -> Table:
     ratios = speed_up(result)
     if ratios:
         drawn.add_section()
-        drawn.add_row("times lower", *[f"{ratio:.0f}×" for ratio in ratios.values()], "", "", "")
+        drawn.add_row("times lower", *[f"{ratios[name]:.0f}×" if name in ratios else "" for name in LABELS])
     return drawn
 
 
@@ -62,7 +62,7 @@ def speed_up(result: DemoResult) -> dict[str, float]:
     if set(result.reports) != set(Mode):
         return {}
     slow, fast = (result.reports[mode].percentiles() for mode in (Mode.MICRO_BATCH, Mode.REAL_TIME))
-    return {name: slow[name] / fast[name] for name in slow}
+    return {name: slow[name] / fast[name] for name in slow if fast[name]}
 
 
 def to_dict(result: DemoResult, plot: Path | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -13,19 +14,18 @@ from datetime import datetime
 from enum import Enum
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tailrace import _jars
-from tailrace._console import working
+from tailrace._console import console, working
 from tailrace._paths import log_file
-from tailrace._plugin.gateway import send_jvm_output_to
+from tailrace._plugin.gateway import start_with_log
 from tailrace.demo.query import decide, read_payments, write_decisions
 from tailrace.demo.view import DemoView
 from tailrace.errors import TailraceError
 from tailrace.harness import LatencyReport, LoadTest
-from tailrace.kafka import EmbeddedKafka, create_topics, require_broker
+from tailrace.kafka import EmbeddedKafka, create_topics, delete_topics, require_broker
 from tailrace.session import configure
 
 PARTITIONS = 2
@@ -36,6 +36,7 @@ SHORTEST_EPOCH_S = 5
 SHORTEST_EPOCH_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
 WARM_UP_EPOCHS = 8
 WARM_UP_S = 8
+STOPPED_WITHIN_S = 20
 
 
 class Mode(str, Enum):
@@ -114,10 +115,8 @@ def _spark(stack: ExitStack) -> tuple[SparkSession, Path]:
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.driver.memory", "2g")
         )
-        builder = configure(builder)
-        send_jvm_output_to(log, builder)
-        spark = builder.getOrCreate()
-    stack.callback(spark.stop)
+        spark = start_with_log(configure(builder), log)
+    stack.callback(_stop, spark.stop)
     return spark, log
 
 
@@ -172,14 +171,17 @@ class _Run:
                 writer = writer.trigger(realTime=epoch)  # type: ignore[call-overload]  # not in PySpark's hints
             query = writer.start()
             try:
-                with self._load(*topics) as load:
+                with self._load(*topics, folds=epoch is None) as load:
                     yield query, load
             finally:
-                query.stop()
+                _stop(query.stop)
         finally:
-            AdminClient({"bootstrap.servers": self.bootstrap_servers}).delete_topics(list(topics))
+            left = delete_topics(self.bootstrap_servers, topics)
+            # An embedded broker takes its topics with it.
+            if left and self.options.bootstrap_servers:
+                console.print(f"[yellow]These topics could not be deleted:[/] {', '.join(left)}")
 
-    def _load(self, payments: str, decisions: str) -> LoadTest:
+    def _load(self, payments: str, decisions: str, *, folds: bool) -> LoadTest:
         return LoadTest(
             bootstrap_servers=self.bootstrap_servers,
             input_topic=payments,
@@ -187,15 +189,31 @@ class _Run:
             rate=self.options.rate,
             encode="tailrace.demo.payments:encode_payment",
             decode="tailrace.demo.payments:DecisionDecoder",
-            decode_options={"rate": self.options.rate},
+            decode_options={"rate": self.options.rate, "folds": folds},
         )
+
+
+def _stop(stop: Callable[[], None]) -> None:
+    """Stop something in the JVM, also when Ctrl-C has just interrupted a call to it.
+
+    Each thread has a connection of its own; the interrupted one may still hold a half-read answer.
+    """
+    thread = threading.Thread(target=stop, daemon=True)
+    thread.start()
+    thread.join(STOPPED_WITHIN_S)
 
 
 def _wait_for_epochs(query: StreamingQuery, epochs: int, check: Callable[[], None]) -> None:
     deadline = time.monotonic() + 90
-    while len(query.recentProgress) < epochs and time.monotonic() < deadline:
+    while len(query.recentProgress) < epochs:
         check()
         time.sleep(0.1)
+        if time.monotonic() > deadline:
+            raise TailraceError(
+                "TAILRACE_QUERY_FAILED",
+                f"the query did not end {epochs} epochs of a second in 90.",
+                "read Spark's log.",
+            )
 
 
 def _raise_if_failed(query: StreamingQuery) -> Callable[[], None]:

@@ -124,16 +124,11 @@ class LoadTest:
             self._raise_if_failed()
         assert self._generator is not None
         assert self._observer is not None
-        self._generator.tell({"order": "stop"})
+        self._generator.tell({"order": "stop", "after": end})
         sent = self._event("finished", 60)
+        self._raise_if_not_sent(sent, end)
         self._observer.tell({"order": "finish", "first": first, "end": end, "patience_s": patience_s})
         result = self._event("result", patience_s + 60)
-        if sent["sent"] < end:
-            raise TailraceError(
-                "TAILRACE_GENERATOR_TOO_SLOW",
-                f"the generator sent {sent['sent']} of {end} records: this machine cannot send {self.rate:g} a second.",
-                "choose a lower rate.",
-            )
         return LatencyReport.from_latencies(
             self._by_second(result, from_ns),
             expected=end - first,
@@ -141,6 +136,21 @@ class LoadTest:
             started_ns=from_ns,
             seconds=seconds,
         )
+
+    def _raise_if_not_sent(self, sent: Message, end: int) -> None:
+        """What was not sent must not be blamed on the pipeline."""
+        if sent["sent"] < end:
+            raise TailraceError(
+                "TAILRACE_GENERATOR_TOO_SLOW",
+                f"the generator is more than a second behind: this machine cannot send {self.rate:g} records a second.",
+                "choose a lower rate.",
+            )
+        if sent["refused"]:
+            raise TailraceError(
+                "TAILRACE_HARNESS_FAILED",
+                f"the broker did not take {sent['refused']} of {sent['sent']} records.",
+                "look at the broker's log.",
+            )
 
     def _number_at(self, time_ns: int) -> int:
         """The first record that is due at or after this time."""

@@ -14,6 +14,7 @@ from tailrace.harness.observations import Observations
 from tailrace.harness.records import Decode, new_decoder
 from tailrace.harness.report import new_histogram, record_us
 
+CLOCK_TOLERANCE_US = 1000
 # Between two looks at the owner's orders and the clock.
 RECORDS_A_TURN = 1000
 
@@ -57,6 +58,8 @@ class Observer:
             if not message.error() and value is not None:
                 for number, intended_ns in self.decode(message.key(), value):
                     latency_us = (now_ns - intended_ns) // 1000
+                    if latency_us < -CLOCK_TOLERANCE_US:
+                        raise RuntimeError("a record arrived before it was due: this machine's clock was set back")
                     self.observations.add(number, latency_us)
                     record_us(self._second, latency_us)
 

@@ -1,6 +1,7 @@
 package tailrace.broker
 
 import java.io.File
+import java.nio.file.Files
 
 /**
  * Runs Apache Kafka in this JVM for as long as its owner lives. The owner holds the other end of
@@ -22,7 +23,8 @@ object OwnedBroker {
   private def haltWithOwner(folder: File): Unit = {
     val watch = new Thread(() => {
       while (System.in.read() >= 0) {}
-      delete(folder)
+      // Kafka still runs and may write a file between two looks.
+      for (_ <- 1 to 20 if folder.exists()) delete(folder)
       Runtime.getRuntime.halt(0)
     }, "tailrace-owner-watch")
     watch.setDaemon(true)
@@ -30,7 +32,7 @@ object OwnedBroker {
   }
 
   private def delete(file: File): Unit = {
-    Option(file.listFiles).toSeq.flatten.foreach(delete)
+    if (!Files.isSymbolicLink(file.toPath)) Option(file.listFiles).toSeq.flatten.foreach(delete)
     file.delete()
   }
 

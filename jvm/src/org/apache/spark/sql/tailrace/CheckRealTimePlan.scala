@@ -14,6 +14,8 @@ object CheckRealTimePlan extends Rule[SparkPlan] {
 
   object AsColumnarRule extends ColumnarRule {
     override def preColumnarTransitions: Rule[SparkPlan] = CheckRealTimePlan
+    // Once more at the end: another extension's rules may have replaced operators in between.
+    override def postColumnarTransitions: Rule[SparkPlan] = CheckRealTimePlan
   }
 
   override def apply(plan: SparkPlan): SparkPlan = {
