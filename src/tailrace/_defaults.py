@@ -22,8 +22,8 @@ REAL_TIME_DEFAULTS = (
     Default(
         "spark.python.unix.domain.socket.enabled",
         "true",
-        "Python workers talk to the executor over Unix sockets. Over TCP small messages wait for an "
-        "acknowledgement (Nagle's algorithm), about 50 ms a turn.",
+        "Python workers talk to the executor over Unix sockets. Over TCP a small message can wait for the "
+        "acknowledgement of the one before (Nagle's algorithm).",
     ),
     Default(
         "spark.scheduler.minRegisteredResourcesRatio",

@@ -70,6 +70,7 @@ class DemoResult:
 
 
 def run_demo(options: DemoOptions, view: DemoView) -> DemoResult:
+    view.introduce(options.rate, options.epoch_s)
     with ExitStack() as stack:
         folder = _checkpoint_folder(options.checkpoint_location, stack)
         bootstrap_servers = _broker(options, stack)
@@ -156,7 +157,7 @@ class _Run:
                 load.wait_for_output(timeout_s=90, check=check)
                 _wait_for_epochs(query, WARM_UP_EPOCHS, check)
         finally:
-            self.spark.conf.unset(SHORTEST_EPOCH_KEY)
+            _stop(lambda: self.spark.conf.unset(SHORTEST_EPOCH_KEY))
 
     @contextmanager
     def _query(self, epoch: str | None) -> Iterator[tuple[StreamingQuery, LoadTest]]:
@@ -194,7 +195,7 @@ class _Run:
 
 
 def _stop(stop: Callable[[], None]) -> None:
-    """Stop something in the JVM, also when Ctrl-C has just interrupted a call to it.
+    """End something in the JVM, also when Ctrl-C has just interrupted a call to it.
 
     Each thread has a connection of its own; the interrupted one may still hold a half-read answer.
     """

@@ -18,12 +18,21 @@ from tailrace.harness import Snapshot
 
 BARS = "▁▂▃▄▅▆▇█"
 LINES_EVERY_S = 10
+QUERY = """decide(read_payments(spark, …))
+    .writeStream.format("kafka").option("topic", "decisions").outputMode("update")"""
 
 
 class DemoView:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._history: dict[str, list[Snapshot]] = {}
+
+    def introduce(self, rate: int, epoch_s: int) -> None:
+        self.console.print(f"[bold]{rate} card payments a second, each scored in flight, in two modes:[/]")
+        self.console.print(QUERY, soft_wrap=True)
+        self.console.print("[dim]    .start()                                 # micro-batch[/]", soft_wrap=True)
+        real_time = f'    .trigger(realTime="{epoch_s} seconds").start()  # Real-Time Mode'
+        self.console.print(f"[green]{real_time}[/]\n", soft_wrap=True)
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         return working(name)

@@ -23,7 +23,7 @@ def plot_latency(reports: Mapping[str, LatencyReport], path: Path, *, title: str
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (tail, time) = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained", sharey=True)
+    figure, (tail, time) = plt.subplots(1, 2, figsize=(12, 5.2), layout="constrained", sharey=True)
     figure.suptitle(title)
     for colour, (name, report) in zip(COLOURS, reports.items(), strict=False):
         tail.plot([_nines(p) for p, _ in report.curve], [ms for _, ms in report.curve], color=colour, label=name, lw=2)
@@ -42,7 +42,8 @@ def plot_latency(reports: Mapping[str, LatencyReport], path: Path, *, title: str
     time.set(xlabel="seconds into the measurement")
     for axes in (tail, time):
         axes.grid(visible=True, which="major", alpha=0.3)
-        axes.legend(fontsize="small")
+        # Below the axes: inside, it would hide a peak.
+        axes.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, frameon=False)
     figure.savefig(path, dpi=120)
     plt.close(figure)
     return path
