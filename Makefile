@@ -40,7 +40,7 @@ clean: ## Remove everything that was built here.
 # The environment is made once and again whenever the requirements change. Without isolation the
 # editable install compiles the plugin with the PySpark that is already there.
 $(READY): pyproject.toml jvm/hatch_build.py
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or later is needed")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "PySpark 4.3 needs Python 3.11 or later; name one with make PYTHON=python3.12")'
 	@$(PYTHON) jvm/build.py --check-java
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"

@@ -21,7 +21,7 @@ from tailrace._version import __version__
 from tailrace.errors import TailraceError
 from tailrace.kafka import require_broker
 
-OLDEST_PYTHON = (3, 10)
+OLDEST_PYTHON = (3, 11)
 LEAST_DISK_GB = 1.0
 SLOTS_OF_A_SMALL_QUERY = 4
 
@@ -78,7 +78,7 @@ def examine(options: DoctorOptions, report: Callable[[Finding], None] = lambda _
 
 def _python() -> Finding:
     ok = sys.version_info >= OLDEST_PYTHON
-    fix = None if ok else "use Python 3.10 or later."
+    fix = None if ok else "use Python 3.11 or later, as PySpark 4.3 demands."
     return Finding("Python", ok, f"{platform.python_version()} at {sys.executable}", fix)
 
 
