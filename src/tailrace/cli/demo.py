@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from tailrace._paths import cache_folder
 from tailrace.errors import TailraceError
 
 
-class Modes(str, Enum):
+class Modes(StrEnum):
     both = "both"
     micro_batch = "micro-batch"
     real_time = "real-time"

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ WARM_UP_S = 8
 STOPPED_WITHIN_S = 20
 
 
-class Mode(str, Enum):
+class Mode(StrEnum):
     MICRO_BATCH = "micro-batch"
     REAL_TIME = "real-time"
 
