@@ -45,16 +45,20 @@ def method(result: DemoResult) -> str:
 def table(result: DemoResult) -> Table:
     drawn = Table(title="End-to-end latency of a decision, ms", title_justify="left")
     drawn.add_column("mode", no_wrap=True)
-    for label in (*LABELS.values(), "payments", "lost", "twice"):
+    for label in (*LABELS.values(), "lost", "twice"):
         drawn.add_column(label, justify="right", no_wrap=True)
     for mode, report in result.reports.items():
-        figures = [f"{value:.1f}" for value in report.percentiles().values()]
-        drawn.add_row(mode.value, *figures, str(report.received), str(report.lost), str(report.duplicates))
+        figures = [_brief(value) for value in report.percentiles().values()]
+        drawn.add_row(mode.value, *figures, str(report.lost), str(report.duplicates))
     ratios = speed_up(result)
     if ratios:
         drawn.add_section()
         drawn.add_row("times lower", *[f"{ratios[name]:.0f}×" if name in ratios else "" for name in LABELS])
     return drawn
+
+
+def _brief(milliseconds: float) -> str:
+    return f"{milliseconds:.1f}" if milliseconds < 100 else f"{milliseconds:.0f}"
 
 
 def speed_up(result: DemoResult) -> dict[str, float]:

@@ -73,12 +73,13 @@ def run_demo(options: DemoOptions, view: DemoView) -> DemoResult:
     view.introduce(options.rate, options.epoch_s)
     with ExitStack() as stack:
         folder = _checkpoint_folder(options.checkpoint_location, stack)
-        bootstrap_servers = _broker(options, stack)
+        topics = _Topics(_broker(options, stack))
+        if options.bootstrap_servers is not None:
+            # An embedded broker takes its topics with it.
+            stack.callback(topics.delete)
         spark, log = _spark(stack)
-        reports = {}
-        for mode in options.modes:
-            run = _Run(spark, bootstrap_servers, options, folder)
-            reports[mode] = run.measure(mode, view)
+        run = _Run(spark, topics, options, folder)
+        reports = {mode: run.measure(mode, view) for mode in options.modes}
         return DemoResult(options, reports, log)
 
 
@@ -121,12 +122,37 @@ def _spark(stack: ExitStack) -> tuple[SparkSession, Path]:
     return spark, log
 
 
-class _Run:
-    """The query in one mode, on topics and a checkpoint of its own."""
+class _Topics:
+    """Fresh topics for each query, deleted together at the end.
 
-    def __init__(self, spark: SparkSession, bootstrap_servers: str, options: DemoOptions, folder: Path) -> None:
-        self.spark = spark
+    Not as soon as their query stops: a reader that is being cancelled waits a minute for a topic that is
+    gone, and holds its task slot meanwhile.
+    """
+
+    def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
+        self._names: list[str] = []
+
+    def new_pair(self) -> tuple[str, str]:
+        name = f"tailrace-demo-{uuid.uuid4().hex[:8]}"
+        pair = f"{name}-payments", f"{name}-decisions"
+        self._names += pair
+        create_topics(self.bootstrap_servers, pair, partitions=PARTITIONS)
+        return pair
+
+    def delete(self) -> None:
+        left = delete_topics(self.bootstrap_servers, self._names) if self._names else []
+        if left:
+            console.print(f"[yellow]These topics could not be deleted:[/] {', '.join(left)}")
+
+
+class _Run:
+    """The query in one mode after the other, each time on topics and a checkpoint of its own."""
+
+    def __init__(self, spark: SparkSession, topics: _Topics, options: DemoOptions, folder: Path) -> None:
+        self.spark = spark
+        self.topics = topics
+        self.bootstrap_servers = topics.bootstrap_servers
         self.options = options
         self.folder = folder
 
@@ -161,26 +187,32 @@ class _Run:
 
     @contextmanager
     def _query(self, epoch: str | None) -> Iterator[tuple[StreamingQuery, LoadTest]]:
-        name = f"tailrace-demo-{uuid.uuid4().hex[:8]}"
-        topics = f"{name}-payments", f"{name}-decisions"
-        create_topics(self.bootstrap_servers, topics, partitions=PARTITIONS)
+        self._wait_for_free_slots()
+        payments, decisions = self.topics.new_pair()
+        decided = decide(read_payments(self.spark, self.bootstrap_servers, payments))
+        checkpoint = str(self.folder / decisions)
+        writer = write_decisions(decided, self.bootstrap_servers, decisions, checkpoint)
+        # The one line that differs between the modes.
+        if epoch is not None:
+            writer = writer.trigger(realTime=epoch)  # type: ignore[call-overload]  # not in PySpark's hints
+        query = writer.start()
         try:
-            decisions = decide(read_payments(self.spark, self.bootstrap_servers, topics[0]))
-            writer = write_decisions(decisions, self.bootstrap_servers, topics[1], str(self.folder / name))
-            # The one line that differs between the modes.
-            if epoch is not None:
-                writer = writer.trigger(realTime=epoch)  # type: ignore[call-overload]  # not in PySpark's hints
-            query = writer.start()
-            try:
-                with self._load(*topics, folds=epoch is None) as load:
-                    yield query, load
-            finally:
-                _stop(query.stop)
+            with self._load(payments, decisions, folds=epoch is None) as load:
+                yield query, load
         finally:
-            left = delete_topics(self.bootstrap_servers, topics)
-            # An embedded broker takes its topics with it.
-            if left and self.options.bootstrap_servers:
-                console.print(f"[yellow]These topics could not be deleted:[/] {', '.join(left)}")
+            _stop(query.stop)
+
+    def _wait_for_free_slots(self) -> None:
+        """Until the tasks of the query before have ended: `stop()` returns while they may still run.
+
+        Spark does not count them when it admits a real-time query, which then starves without a word.
+        """
+        deadline = time.monotonic() + 90
+        while busy_tasks(self.spark):
+            time.sleep(0.05)
+            if time.monotonic() > deadline:
+                problem = "tasks of a stopped query still run after 90 s and hold their slots."
+                raise TailraceError("TAILRACE_QUERY_FAILED", problem, "read Spark's log.")
 
     def _load(self, payments: str, decisions: str, *, folds: bool) -> LoadTest:
         return LoadTest(
@@ -192,6 +224,12 @@ class _Run:
             decode="tailrace.demo.payments:DecisionDecoder",
             decode_options={"rate": self.options.rate, "folds": folds},
         )
+
+
+def busy_tasks(spark: SparkSession) -> int:
+    """How many tasks run now, also those of jobs that were cancelled."""
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    return sum(executors.apply(position).activeTasks() for position in range(executors.size()))
 
 
 def _stop(stop: Callable[[], None]) -> None:

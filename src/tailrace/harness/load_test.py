@@ -124,11 +124,11 @@ class LoadTest:
             self._raise_if_failed()
         assert self._generator is not None
         assert self._observer is not None
-        self._generator.tell({"order": "stop", "after": end})
-        sent = self._event("finished", 60)
-        self._raise_if_not_sent(sent, end)
+        # The load goes on until all answers are in: a pipeline may finish its last records differently.
         self._observer.tell({"order": "finish", "first": first, "end": end, "patience_s": patience_s})
         result = self._event("result", patience_s + 60)
+        self._generator.tell({"order": "stop", "after": end})
+        self._raise_if_not_sent(self._event("finished", 60), end)
         return LatencyReport.from_latencies(
             self._by_second(result, from_ns),
             expected=end - first,
