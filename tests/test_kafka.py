@@ -73,6 +73,13 @@ def test_the_data_is_private_and_deleted() -> None:
     broker.stop()  # twice is fine
 
 
+def test_a_cluster_id_that_begins_with_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One random id in 64 does."""
+    monkeypatch.setattr("tailrace.kafka.urlsafe_b64encode", lambda _: b"-BCDEFGHIJKLMNOPQRSTUV")
+    with EmbeddedKafka() as broker:
+        assert require_broker(broker.bootstrap_servers) == 1
+
+
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_it_is_gone_with_its_owner(sign: signal.Signals) -> None:
     code = (

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tailrace import _jars
 from tailrace._defaults import REAL_TIME_DEFAULTS
+from tailrace._interrupts import interrupts_deferred
 from tailrace._java import require_java
 from tailrace._plugin import CLIENT_VERSION_KEY, EXTENSION_CLASS, PLUGIN_CLASS, plugin_jar
 from tailrace._user_conf import user_conf
@@ -90,7 +91,8 @@ class RealTimeBuilder(SparkSession.Builder):
         # Once more: the user may have gone on setting things after `configure`.
         self._complete()
         if SparkContext._active_spark_context is None:
-            SparkContext._ensure_initialized(conf=spark_conf(self))
+            with interrupts_deferred():
+                SparkContext._ensure_initialized(conf=spark_conf(self))
             _add_to_driver(self._options["spark.jars"])
 
 

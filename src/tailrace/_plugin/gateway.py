@@ -8,6 +8,7 @@ from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from tailrace._interrupts import interrupts_deferred
 from tailrace.errors import TailraceError
 from tailrace.session import spark_conf
 
@@ -19,9 +20,9 @@ def start_with_log(builder: SparkSession.Builder, log: Path) -> SparkSession:
     """
     try:
         if SparkContext._gateway is None:
-            with log.open("ab") as output:
+            with log.open("ab") as output, interrupts_deferred():
                 gateway = launch_gateway(spark_conf(builder), {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
-            SparkContext._ensure_initialized(gateway=gateway)
+                SparkContext._ensure_initialized(gateway=gateway)
         return builder.getOrCreate()
     except TailraceError:
         raise

@@ -16,7 +16,9 @@ object OwnedBroker {
   def main(arguments: Array[String]): Unit = {
     val (properties, clusterId, folder) = (arguments(0), arguments(1), arguments(2))
     if (folder != "-") haltWithOwner(new File(folder))
-    call("kafka.tools.StorageTool", "execute", Array("format", "-t", clusterId, "-c", properties), System.out)
+    // One word with the option: a random id may begin with a dash.
+    val format = Array("format", s"--cluster-id=$clusterId", "--config", properties)
+    call("kafka.tools.StorageTool", "execute", format, System.out)
     call("kafka.Kafka", "main", Array(properties))
   }
 
