@@ -30,9 +30,10 @@ class DemoView:
     def introduce(self, rate: int, epoch_s: int) -> None:
         self.console.print(f"[bold]{rate} card payments a second, each scored in flight, in two modes:[/]")
         self.console.print(QUERY, soft_wrap=True)
-        self.console.print("[dim]    .start()                                 # micro-batch[/]", soft_wrap=True)
-        real_time = f'    .trigger(realTime="{epoch_s} seconds").start()  # Real-Time Mode'
-        self.console.print(f"[green]{real_time}[/]\n", soft_wrap=True)
+        real_time = f'    .trigger(realTime="{epoch_s} seconds").start()'
+        micro_batch = "    .start()".ljust(len(real_time))
+        self.console.print(f"[dim]{micro_batch}  # micro-batch[/]", soft_wrap=True)
+        self.console.print(f"[green]{real_time}  # Real-Time Mode[/]\n", soft_wrap=True)
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         return working(name)
@@ -75,7 +76,7 @@ class DemoView:
                 figures = [f"{value:.1f}" for value in (latest.p50_ms, latest.p99_ms, latest.p999_ms)]
                 table.add_row(name, str(latest.records), *figures, sparkline([s.p99_ms for s in history[-40:]]))
         bar = ProgressBar(total=seconds, completed=min(elapsed, seconds), width=60)
-        return Group(table, bar, Text(f"{min(elapsed, seconds):.0f} of {seconds} s   Ctrl-C stops", style="dim"))
+        return Group(table, bar, Text(f"  {min(elapsed, seconds):.0f} of {seconds} s   Ctrl-C stops", style="dim"))
 
 
 def sparkline(values_ms: list[float]) -> str:
