@@ -24,8 +24,8 @@ class Modes(StrEnum):
 
 def demo(
     seconds: Annotated[
-        int, typer.Option(min=10, help="How long to measure Real-Time Mode; micro-batch is measured a third of it.")
-    ] = 90,
+        int, typer.Option(min=10, help="How long to measure Real-Time Mode; micro-batch is measured for 30 s at most.")
+    ] = 120,
     rate: Annotated[int, typer.Option(min=1, max=20_000, help="Payments per second.")] = 200,
     mode: Annotated[Modes, typer.Option(help="Which mode to run.")] = Modes.both,
     bootstrap_servers: Annotated[

@@ -58,8 +58,8 @@ class DemoOptions:
         return max(SHORTEST_EPOCH_S, self.seconds // 2)
 
     def seconds_of(self, mode: Mode) -> int:
-        """Micro-batch has no epochs to span: a third of the time shows its curve."""
-        return self.seconds if mode is Mode.REAL_TIME else max(10, self.seconds // 3)
+        """Micro-batch has no epochs to span: half a minute shows its curve."""
+        return self.seconds if mode is Mode.REAL_TIME else min(30, self.seconds)
 
 
 @dataclasses.dataclass(frozen=True)
