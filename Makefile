@@ -42,8 +42,9 @@ clean: ## Remove everything that was built here.
 $(READY): pyproject.toml jvm/hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "PySpark 4.3 needs Python 3.11 or later; name one with make PYTHON=python3.12")'
 	@$(PYTHON) jvm/build.py --check-java
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --group dev "pyspark==4.3.0"
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[demo]"
+	@echo "Setting up $(VENV): PySpark, Tailrace and the tools. The first time this takes a minute or two."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --group dev "pyspark==4.3.0"
+	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[demo]"
 	@touch $@

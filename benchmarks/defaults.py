@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import tailrace
+from tailrace._logged_session import start_with_log
 from tailrace._paths import log_file
-from tailrace._plugin.gateway import start_with_log
-from tailrace.demo.report import machine
 from tailrace.harness import LatencyReport, LoadTest
+from tailrace.harness.machine import describe_machine
 from tailrace.harness.records import encode_json
 
 PARTITIONS = 2
@@ -76,7 +76,7 @@ def main() -> None:
                 kafka.create_topics([target], partitions=PARTITIONS)
                 with pipeline(variant, servers, "preloaded", target):
                     throughputs[variant.name].append(drain_rate(servers, target, arguments.rows))
-    print(f"{arguments.rate} rows/s, {arguments.rounds} × {arguments.seconds} s, {machine()}\n")
+    print(f"{arguments.rate} rows/s, {arguments.rounds} × {arguments.seconds} s, {describe_machine()}\n")
     print("| variant | p50 ms | p90 ms | p99 ms | p99.9 ms | max ms |\n|---|---|---|---|---|---|")
     for name, measured in latencies.items():
         columns = zip(*(report.percentiles().values() for report in measured), strict=True)

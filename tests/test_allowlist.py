@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tailrace import EmbeddedKafka
 from tests.helpers.processes import run_python
@@ -19,15 +21,32 @@ from tests.helpers.waiting import until
 ALLOWLIST = "spark.sql.streaming.realTimeMode.allowlistCheck"
 
 
-@pytest.fixture
-def stream(spark: SparkSession, kafka: EmbeddedKafka) -> DataFrame:
+def read_from(spark: SparkSession, kafka: EmbeddedKafka, topic: str) -> DataFrame:
     return (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-        .option("subscribe", new_topic(kafka.bootstrap_servers, "in"))
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
         .load()
         .select(F.col("key").cast("string"), F.col("value").cast("string"), "timestamp")
     )
+
+
+@contextmanager
+def in_real_time(query: DataFrame, kafka: EmbeddedKafka, out: str, checkpoint: Path) -> Iterator[StreamingQuery]:
+    writer: Any = query.select(F.to_json(F.struct("*")).alias("value")).writeStream.format("kafka")
+    writer = writer.option("kafka.bootstrap.servers", kafka.bootstrap_servers).option("topic", out)
+    writer = writer.option("checkpointLocation", str(checkpoint)).outputMode("update")
+    started = writer.trigger(realTime="60 seconds").start()
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture
+def stream(spark: SparkSession, kafka: EmbeddedKafka) -> DataFrame:
+    return read_from(spark, kafka, new_topic(kafka.bootstrap_servers, "in"))
 
 
 @pytest.fixture
@@ -35,16 +54,10 @@ def run_real_time(kafka: EmbeddedKafka, checkpoint: Path) -> Callable[[DataFrame
     """The message with which a query in Real-Time Mode fails."""
 
     def run(query: DataFrame) -> str:
-        writer: Any = query.select(F.to_json(F.struct("*")).alias("value")).writeStream.format("kafka")
-        writer = writer.option("kafka.bootstrap.servers", kafka.bootstrap_servers).option("topic", "out")
-        writer = writer.option("checkpointLocation", str(checkpoint)).outputMode("update")
-        started = writer.trigger(realTime="5 seconds").start()
-        try:
+        with in_real_time(query, kafka, "out", checkpoint) as started:
             with pytest.raises(StreamingQueryException) as failure:
                 started.awaitTermination(20)
             return str(failure.value)
-        finally:
-            started.stop()
 
     return run
 
@@ -105,17 +118,11 @@ def test_a_sink_is_refused_inside_start(stream: DataFrame) -> None:
         assert f"'{name}'" in str(failure.value)
 
 
-def test_micro_batch_is_left_alone(stream: DataFrame, spark: SparkSession, kafka: EmbeddedKafka) -> None:
+def test_micro_batch_is_left_alone(spark: SparkSession, kafka: EmbeddedKafka) -> None:
     """The same Python UDF and the same sink that Real-Time Mode refuses."""
     topic = new_topic(kafka.bootstrap_servers, "in")
     produce(kafka.bootstrap_servers, topic, [{"id": 1}])
-    rows = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-        .load()
-    )
+    rows = read_from(spark, kafka, topic)
     seen: list[int] = []
     lengths = rows.select(F.udf(len, "int")(F.col("value")).alias("length"))
     query = lengths.writeStream.foreachBatch(lambda df, _id: seen.extend(r.length for r in df.collect())).start()
@@ -125,30 +132,15 @@ def test_micro_batch_is_left_alone(stream: DataFrame, spark: SparkSession, kafka
 
 
 def test_the_static_side_of_a_join_may_do_as_it_likes(
-    stream: DataFrame, spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path
+    spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path
 ) -> None:
     """A sort and a Python UDF below the broadcast run once and hold no row of the stream back."""
     table = spark.createDataFrame([("a", 1), ("b", 2)], "key STRING, weight INT")
     table = table.withColumn("weight", F.udf(lambda weight: weight, "int")("weight"))
     table = table.repartition(2).groupBy("key").agg(F.max("weight").alias("weight")).orderBy("weight").limit(10)
     topic, out = new_topic(kafka.bootstrap_servers, "in"), new_topic(kafka.bootstrap_servers, "out")
-    rows = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-        .load()
-        .select(F.col("key").cast("string"))
-        .join(F.broadcast(table), "key")
-    )
-    writer: Any = rows.select(F.to_json(F.struct("*")).alias("value")).writeStream.format("kafka")
-    writer = writer.option("kafka.bootstrap.servers", kafka.bootstrap_servers).option("topic", out)
-    writer = writer.option("checkpointLocation", str(checkpoint)).outputMode("update")
-    query = writer.trigger(realTime="60 seconds").start()
-    try:
-        with Collector(kafka.bootstrap_servers, out) as collector:
-            produce(kafka.bootstrap_servers, topic, [{"key": "a"}, {"key": "b"}, {"key": "c"}])
-            until(lambda: len(collector.rows()) == 2, "both joined rows", within_s=20)
-            assert {row["key"]: row["weight"] for row in collector.rows()} == {"a": 1, "b": 2}
-    finally:
-        query.stop()
+    rows = read_from(spark, kafka, topic).select("key").join(F.broadcast(table), "key")
+    with in_real_time(rows, kafka, out, checkpoint), Collector(kafka.bootstrap_servers, out) as collector:
+        produce(kafka.bootstrap_servers, topic, [{"key": "a"}, {"key": "b"}, {"key": "c"}])
+        until(lambda: len(collector.rows()) == 2, "both joined rows", within_s=20)
+        assert {row["key"]: row["weight"] for row in collector.rows()} == {"a": 1, "b": 2}

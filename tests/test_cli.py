@@ -34,7 +34,9 @@ def test_help_names_every_command() -> None:
 
 
 def test_no_colour_without_a_terminal() -> None:
-    assert "\x1b" not in tailrace_cli("kafka", "status").stderr
+    printed = tailrace_cli("kafka", "status").stderr
+    assert "No broker is running" in printed
+    assert "\x1b" not in printed
 
 
 def test_an_error_of_the_plugin_is_found_in_a_longer_text() -> None:

@@ -26,6 +26,10 @@ def own_temporary_folder(tmp_path: Path) -> dict[str, str]:
     return {"TMPDIR": str(folder)}
 
 
+def of_tailrace(temporary_folder: dict[str, str]) -> list[str]:
+    return [entry.name for entry in Path(temporary_folder["TMPDIR"]).iterdir() if entry.name.startswith("tailrace")]
+
+
 def test_both_modes_on_an_embedded_broker(tmp_path: Path, own_temporary_folder: dict[str, str]) -> None:
     output = tmp_path / "out"
     result = tailrace_cli(
@@ -48,8 +52,7 @@ def test_both_modes_on_an_embedded_broker(tmp_path: Path, own_temporary_folder: 
     assert Path(answer["plot"]).read_bytes().startswith(b"\x89PNG")
     assert "spans" in answer["method"]
     assert "Traceback" not in result.stderr
-    left = [entry.name for entry in Path(own_temporary_folder["TMPDIR"]).iterdir()]
-    assert [name for name in left if name.startswith("tailrace")] == []
+    assert of_tailrace(own_temporary_folder) == []
 
 
 @pytest.mark.parametrize(
@@ -80,6 +83,7 @@ def test_stopping_it_leaves_nothing_running(
         if line.startswith(phase):
             break
     family = until(lambda: found if len(found := descendants(demo.pid)) >= processes else None, phase, within_s=60)
+    assert len(of_tailrace(own_temporary_folder)) == 2, "the checkpoints' and the broker's folder"
     demo.send_signal(sign)
     printed.append(demo.stdout.read())
     demo.stdout.close()
@@ -88,8 +92,7 @@ def test_stopping_it_leaves_nothing_running(
     if sign is not signal.SIGKILL:
         assert code == 130, "".join(printed)
         assert "Traceback" not in "".join(printed)
-        left = [entry.name for entry in Path(own_temporary_folder["TMPDIR"]).iterdir()]
-        assert [name for name in left if name.startswith("tailrace")] == []
+        assert of_tailrace(own_temporary_folder) == []
 
 
 def test_one_mode_on_a_given_cluster_leaves_no_topic(kafka: EmbeddedKafka) -> None:
@@ -101,6 +104,7 @@ def test_one_mode_on_a_given_cluster_leaves_no_topic(kafka: EmbeddedKafka) -> No
     )
     assert result.returncode == 0, result.stderr
     assert "real-time" in result.stdout
+    assert "embedded" not in result.stderr, "it was to use the given broker"
     assert [name for name in admin.list_topics(timeout=10).topics if name.startswith("tailrace-demo")] == []
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tailrace.errors import TailraceError
 
 OLDEST_JAVA = 17
+FIX = f"install a Java {OLDEST_JAVA} runtime (or later) and put it on the PATH, or point JAVA_HOME at it."
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,17 @@ def find_java() -> Java:
     home = os.environ.get("JAVA_HOME")
     command = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     found_by = "JAVA_HOME" if home else "PATH"
-    fix = f"install a Java {OLDEST_JAVA} runtime (or later) and put it on the PATH, or point JAVA_HOME at it."
     if command is None:
-        raise TailraceError("TAILRACE_JAVA_MISSING", "no Java was found on the PATH and JAVA_HOME is not set.", fix)
+        raise TailraceError("TAILRACE_JAVA_MISSING", "no Java was found on the PATH and JAVA_HOME is not set.", FIX)
     try:
         answer = subprocess.run([command, "-version"], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired) as failure:
         raise TailraceError(
-            "TAILRACE_JAVA_MISSING", f"Java (from {found_by}) cannot be run: {command}: {failure}", fix
+            "TAILRACE_JAVA_MISSING", f"Java (from {found_by}) cannot be run: {command}: {failure}", FIX
         ) from None
     match = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)
     if match is None:
-        raise TailraceError("TAILRACE_JAVA_MISSING", f"{command} (from {found_by}) does not answer as a Java.", fix)
+        raise TailraceError("TAILRACE_JAVA_MISSING", f"{command} (from {found_by}) does not answer as a Java.", FIX)
     return Java(command, match[1], found_by)
 
 
@@ -53,6 +53,6 @@ def require_java() -> Java:
         raise TailraceError(
             "TAILRACE_JAVA_TOO_OLD",
             f"{java.command} (from {java.found_by}) is Java {java.version}; Spark 4.3 needs {OLDEST_JAVA} or later.",
-            f"install a Java {OLDEST_JAVA} runtime (or later) and put it on the PATH, or point JAVA_HOME at it.",
+            FIX,
         )
     return java

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -157,8 +158,6 @@ def _started(pid: int) -> str | None:
 def _started_by_ps(pid: int) -> str | None:
     if Path("/proc/self/stat").exists():
         return None
-    import subprocess
-
     # Without /proc, as on macOS.
     answer = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return answer.stdout.strip() or None

@@ -13,13 +13,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from tailrace import _jars, background_broker
 from tailrace._java import require_java
+from tailrace._logged_session import start_with_log
 from tailrace._paths import log_file
 from tailrace._plugin import plugin_jar
+from tailrace._slots import free_slots
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
 from tailrace.kafka import require_broker
+from tailrace.session import configure
 
 OLDEST_PYTHON = (3, 11)
 LEAST_DISK_GB = 1.0
@@ -121,11 +126,6 @@ class _Session:
         self._spark: Any = None
 
     def handshake(self) -> Finding:
-        from pyspark.sql import SparkSession
-
-        from tailrace._plugin.gateway import start_with_log
-        from tailrace.session import configure
-
         builder = SparkSession.builder.master(self._master).appName("tailrace-doctor")
         builder = configure(builder.config("spark.ui.enabled", "false"))
         self._spark = start_with_log(builder, log_file("doctor-spark"))
@@ -135,9 +135,7 @@ class _Session:
     def slots(self) -> Finding:
         if self._spark is None:
             return Finding("Task slots", False, "unknown: Spark did not start", "see Session above.")
-        executors = self._spark.sparkContext._jsc.sc().statusStore().executorList(True)
-        described = [executors.apply(position) for position in range(executors.size())]
-        free = sum(executor.totalCores() - executor.activeTasks() for executor in described)
+        free = free_slots(self._spark)
         detail = f"{free} free on {self._master}; a query needs the sum over its stages (2 readers + 2 aggregators = 4)"
         if free >= SLOTS_OF_A_SMALL_QUERY:
             return Finding("Task slots", True, detail)

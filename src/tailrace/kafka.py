@@ -19,6 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tailrace import _jars
 from tailrace._java import require_java
+from tailrace._owned_process import end_owned_process
 from tailrace._paths import log_file
 from tailrace._plugin import plugin_jar, spark_jars
 from tailrace.errors import TailraceError
@@ -96,13 +97,7 @@ class EmbeddedKafka:
     def stop(self) -> None:
         """End the broker and delete its data; safe to call twice."""
         if self._process is not None:
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-            try:
-                self._process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            end_owned_process(self._process, within_s=10)
             self._process = None
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)

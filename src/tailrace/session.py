@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -55,17 +56,13 @@ class RealTimeBuilder(SparkSession.Builder):
 
     def getOrCreate(self) -> SparkSession:
         self._prepare_jvm()
-        try:
+        with _plugin_errors_stated():
             return super().getOrCreate()
-        except (Py4JJavaError, CapturedException) as failure:
-            _raise_as_tailrace_error(failure)
 
     def create(self) -> SparkSession:
         self._prepare_jvm()
-        try:
+        with _plugin_errors_stated():
             return super().create()
-        except (Py4JJavaError, CapturedException) as failure:
-            _raise_as_tailrace_error(failure)
 
     def _complete(self) -> None:
         """Merge our settings into the user's; doing it twice is doing it once."""
@@ -161,8 +158,13 @@ def _refuse_running_session_without_plugin() -> None:
         )
 
 
-def _raise_as_tailrace_error(failure: Exception) -> NoReturn:
-    stated = TailraceError.find_in(str(failure))
-    if stated is not None:
-        raise stated from None
-    raise failure
+@contextmanager
+def _plugin_errors_stated() -> Iterator[None]:
+    """What the plugin refuses while Spark starts arrives inside a stack trace of the JVM's."""
+    try:
+        yield
+    except (Py4JJavaError, CapturedException) as failure:
+        stated = TailraceError.find_in(str(failure))
+        if stated is not None:
+            raise stated from None
+        raise

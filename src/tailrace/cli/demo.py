@@ -13,6 +13,9 @@ from rich.console import Console
 
 from tailrace._console import console
 from tailrace._paths import cache_folder
+from tailrace.demo import report
+from tailrace.demo.run import DemoOptions, DemoResult, Mode, run_demo
+from tailrace.demo.view import DemoView
 from tailrace.errors import TailraceError
 
 
@@ -40,10 +43,6 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON on standard output.")] = False,
 ) -> None:
     """Score card payments in flight: as micro-batch, then in Real-Time Mode with only the trigger changed."""
-    from tailrace.demo import report
-    from tailrace.demo.run import DemoOptions, Mode, run_demo
-    from tailrace.demo.view import DemoView
-
     folder = output or cache_folder("demo") / time.strftime("%Y%m%d-%H%M%S")
     _make(folder)
     modes = tuple(Mode) if mode is Modes.both else (Mode(mode.value),)
@@ -83,11 +82,7 @@ def _make(folder: Path) -> None:
         ) from None
 
 
-def _draw(result: object, folder: Path) -> Path | None:
-    from tailrace.demo import report
-    from tailrace.demo.run import DemoResult
-
-    assert isinstance(result, DemoResult)
+def _draw(result: DemoResult, folder: Path) -> Path | None:
     try:
         return report.draw(result, folder)
     except TailraceError as missing:

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from tailrace.doctor import DoctorOptions, Finding, examine
+
 
 def doctor(
     master: Annotated[str, typer.Option(help="The Spark master to try.")] = "local[*]",
@@ -18,8 +20,6 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
     """Check what a real-time query needs, with the fix where something is wrong."""
-    from tailrace.doctor import DoctorOptions, Finding, examine
-
     output = Console(highlight=False)
 
     def show(finding: Finding) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tailrace import background_broker as background
 from tailrace._console import console, working
 
 kafka = typer.Typer(help="An Apache Kafka broker in the background, on 127.0.0.1.", no_args_is_help=True)
@@ -23,8 +24,6 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Start a broker that runs until `tailrace kafka stop`."""
-    from tailrace import background_broker as background
-
     topics = [background.parse_topic(text) for text in topic or []]
     running = background.start(port=port)
     for name, partitions in topics:
@@ -35,8 +34,6 @@ def start(
 @kafka.command()
 def stop() -> None:
     """Stop the broker and delete its data."""
-    from tailrace import background_broker as background
-
     if background.status() is None:
         console.print("No broker is running.")
         return
@@ -47,8 +44,6 @@ def stop() -> None:
 @kafka.command()
 def status(as_json: Json = False) -> None:
     """Say whether the broker runs; exit code 1 if not."""
-    from tailrace import background_broker as background
-
     running = background.status()
     if running is None:
         print(json.dumps({"running": False})) if as_json else console.print("No broker is running.")
@@ -56,10 +51,7 @@ def status(as_json: Json = False) -> None:
     _show(running, as_json)
 
 
-def _show(running: object, as_json: bool) -> None:
-    from tailrace.background_broker import BackgroundBroker
-
-    assert isinstance(running, BackgroundBroker)
+def _show(running: background.BackgroundBroker, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"running": True, **running.to_dict()}))
     else:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from pathlib import Path
 from typing import Any
 
-import pyspark
 from rich.console import Console
 from rich.table import Table
 
-from tailrace._java import find_java
 from tailrace._version import __version__
 from tailrace.demo.run import DemoResult, Mode
 from tailrace.harness import plot_latency
+from tailrace.harness.machine import describe_machine
 from tailrace.harness.report import LABELS
-
-
-def machine() -> str:
-    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return (
-        f"{os.cpu_count()} cores, {memory_gb:.0f} GiB, {platform.system()} {platform.machine()}, "
-        f"Python {platform.python_version()}, Java {find_java().version}, Spark {pyspark.__version__}"
-    )
 
 
 def method(result: DemoResult) -> str:
@@ -72,7 +61,7 @@ def speed_up(result: DemoResult) -> dict[str, float]:
 def to_dict(result: DemoResult, plot: Path | None) -> dict[str, Any]:
     return {
         "tailrace": __version__,
-        "machine": machine(),
+        "machine": describe_machine(),
         "method": method(result),
         "rate": result.options.rate,
         "seconds": result.options.seconds,
@@ -94,6 +83,6 @@ def show(result: DemoResult, plot: Path | None, console: Console) -> None:
     console.print()
     console.print(table(result))
     console.print(f"[dim]{method(result)}[/]")
-    console.print(f"[dim]{machine()}[/]")
+    console.print(f"[dim]{describe_machine()}[/]")
     if plot is not None:
         console.print(f"Plot: {plot}", soft_wrap=True)

@@ -19,8 +19,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tailrace import _jars
 from tailrace._console import console, working
+from tailrace._logged_session import start_with_log
 from tailrace._paths import log_file
-from tailrace._plugin.gateway import start_with_log
+from tailrace._slots import busy_slots
 from tailrace.demo.query import decide, read_payments, write_decisions
 from tailrace.demo.view import DemoView
 from tailrace.errors import TailraceError
@@ -208,7 +209,7 @@ class _Run:
         Spark does not count them when it admits a real-time query, which then starves without a word.
         """
         deadline = time.monotonic() + 90
-        while busy_tasks(self.spark):
+        while busy_slots(self.spark):
             time.sleep(0.05)
             if time.monotonic() > deadline:
                 problem = "tasks of a stopped query still run after 90 s and hold their slots."
@@ -224,12 +225,6 @@ class _Run:
             decode="tailrace.demo.payments:DecisionDecoder",
             decode_options={"rate": self.options.rate, "folds": folds},
         )
-
-
-def busy_tasks(spark: SparkSession) -> int:
-    """How many tasks run now, also those of jobs that were cancelled."""
-    executors = spark.sparkContext._jsc.sc().statusStore().executorList(True)
-    return sum(executors.apply(position).activeTasks() for position in range(executors.size()))
 
 
 def _stop(stop: Callable[[], None]) -> None:

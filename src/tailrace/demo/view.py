@@ -28,7 +28,9 @@ class DemoView:
         self._history: dict[str, list[Snapshot]] = {}
 
     def introduce(self, rate: int, epoch_s: int) -> None:
-        self.console.print(f"[bold]{rate} card payments a second, each scored in flight, in two modes:[/]")
+        self.console.print(
+            f"[bold]{rate} card payments a second, each scored in flight; the modes differ in one line:[/]"
+        )
         self.console.print(QUERY, soft_wrap=True)
         real_time = f'    .trigger(realTime="{epoch_s} seconds").start()'
         micro_batch = "    .start()".ljust(len(real_time))

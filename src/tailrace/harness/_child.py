@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import queue
@@ -12,6 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tailrace._owned_process import end_owned_process
 from tailrace.errors import TailraceError
 
 Message = dict[str, Any]
@@ -55,14 +55,7 @@ class Child:
             )
 
     def close(self) -> None:
-        if self._process.stdin is not None and not self._process.stdin.closed:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.close()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end_owned_process(self._process, within_s=5)
         self._reader.join(timeout=5)
         if self._process.stdout is not None:
             self._process.stdout.close()

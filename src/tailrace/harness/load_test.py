@@ -95,18 +95,12 @@ class LoadTest:
 
     def wait_for_output(self, *, timeout_s: float, records: int = 1, check: Callable[[], None] = lambda: None) -> None:
         """Until the observer has seen that many records; `check` may raise to give up earlier."""
-        deadline = time.monotonic() + timeout_s
-        with self._news:
-            while self._seen < records:
-                self._news.wait(0.2)
-                check()
-                self._raise_if_failed()
-                if time.monotonic() > deadline:
-                    raise TailraceError(
-                        "TAILRACE_NO_OUTPUT",
-                        f"the pipeline wrote {self._seen} of {records} records to the output topic in {timeout_s:g} s.",
-                        "check that the query runs, reads the input topic and has enough task slots.",
-                    )
+        if not self._news_within(timeout_s, lambda: self._seen >= records, check):
+            raise TailraceError(
+                "TAILRACE_NO_OUTPUT",
+                f"the pipeline wrote {self._seen} of {records} records to the output topic in {timeout_s:g} s.",
+                "check that the query runs, reads the input topic and has enough task slots.",
+            )
 
     def measure(
         self, *, seconds: float, patience_s: float = 15, check: Callable[[], None] = lambda: None
@@ -176,18 +170,27 @@ class LoadTest:
             self.on_snapshot(Snapshot(**message))
 
     def _event(self, name: str, timeout_s: float) -> Message:
+        if not self._news_within(timeout_s, lambda: name in self._events):
+            raise TailraceError(
+                "TAILRACE_HARNESS_FAILED",
+                f"the load test's processes did not report '{name}' within {timeout_s:g} s.",
+                "check that the broker is reachable and the topics exist.",
+            )
+        return self._events[name]
+
+    def _news_within(
+        self, timeout_s: float, come: Callable[[], bool], check: Callable[[], None] = lambda: None
+    ) -> bool:
+        """Whether it came in time; a child that fails meanwhile, or `check`, raises at once."""
         deadline = time.monotonic() + timeout_s
         with self._news:
-            while name not in self._events:
+            while not come():
                 self._news.wait(0.2)
+                check()
                 self._raise_if_failed()
                 if time.monotonic() > deadline:
-                    raise TailraceError(
-                        "TAILRACE_HARNESS_FAILED",
-                        f"the load test's processes did not report '{name}' within {timeout_s:g} s.",
-                        "check that the broker is reachable and the topics exist.",
-                    )
-            return self._events[name]
+                    return False
+        return True
 
     def _raise_if_failed(self) -> None:
         for child in (self._generator, self._observer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,6 +52,4 @@ def plot_latency(reports: Mapping[str, LatencyReport], path: Path, *, title: str
 
 def _nines(percentile: float) -> float:
     """Equal steps for 90, 99, 99.9: how many nines, with the lower half in proportion."""
-    import math
-
     return -math.log10(1 - percentile / 100)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
@@ -53,7 +53,7 @@ class LatencyReport:
     curve: tuple[tuple[float, float], ...] = ()
     """(percentile, latency in ms), for the plot of the tail."""
     started_ns: int = 0
-    epoch_boundaries_s: tuple[float, ...] = field(default=())
+    epoch_boundaries_s: tuple[float, ...] = ()
     """When epochs ended inside the window, in seconds after its start; empty if none or unknown."""
 
     @classmethod
