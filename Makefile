@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format plugin wheel bench clean
+.PHONY: help demo test lint format plugin docs wheel bench clean
 
 help: ## Show what there is.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,11 +28,15 @@ format: $(READY) ## Put the sources into their canonical form.
 plugin: $(READY) ## Compile the Scala plugin if its sources changed.
 	@$(BIN)/python jvm/build.py
 
+docs: plugin ## Write the pages that are generated.
+	$(BIN)/python docs/generate.py
+
 wheel: plugin ## Build dist/tailrace-*.whl with the plugin inside.
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
 bench: plugin ## Measure the figures of the documentation (minutes).
-	$(BIN)/python benchmarks/defaults.py
+	$(BIN)/python -m benchmarks.defaults
+	$(BIN)/python -m benchmarks.python_operators
 
 clean: ## Remove everything that was built here.
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/tailrace/_plugin/*.jar

@@ -8,25 +8,19 @@ boundary is inside a measured window.
 from __future__ import annotations
 
 import argparse
-import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import tailrace
-from tailrace._logged_session import start_with_log
-from tailrace._paths import log_file
-from tailrace.harness import LatencyReport, LoadTest
+from benchmarks.common import PARTITIONS, drain_rate, latency, preload, print_table, read, running, session
+from tailrace.harness import LatencyReport
 from tailrace.harness.machine import describe_machine
-from tailrace.harness.records import encode_json
 
-PARTITIONS = 2
 FLUSH_WAIT = "spark.shuffle.streaming.networkBufferMaxWaitTimeMs"
 
 
@@ -67,7 +61,8 @@ def main() -> None:
                 topics = f"in-{turn}-{position}", f"out-{turn}-{position}"
                 kafka.create_topics(topics, partitions=PARTITIONS)
                 with pipeline(variant, servers, *topics):
-                    latencies[variant.name].append(measure(servers, topics, arguments.rate, arguments.seconds))
+                    report = latency(servers, *topics, rate=arguments.rate, seconds=arguments.seconds)
+                    latencies[variant.name].append(report)
         kafka.create_topics(["preloaded"], partitions=PARTITIONS)
         preload(servers, "preloaded", arguments.rows)
         for turn in range(arguments.rounds):
@@ -77,68 +72,28 @@ def main() -> None:
                 with pipeline(variant, servers, "preloaded", target):
                     throughputs[variant.name].append(drain_rate(servers, target, arguments.rows))
     print(f"{arguments.rate} rows/s, {arguments.rounds} × {arguments.seconds} s, {describe_machine()}\n")
-    print("| variant | p50 ms | p90 ms | p99 ms | p99.9 ms | max ms |\n|---|---|---|---|---|---|")
-    for name, measured in latencies.items():
-        columns = zip(*(report.percentiles().values() for report in measured), strict=True)
-        print(f"| {name} | {' | '.join(' / '.join(f'{value:.1f}' for value in column) for column in columns)} |")
-    print(f"\nThroughput over {arguments.rows:,} preloaded rows, from the first tenth to the last row:\n")
-    print("| variant | rows/s |\n|---|---|")
-    for name, rates in throughputs.items():
-        print(f"| {name} | {' / '.join(f'{rate:,.0f}' for rate in rates)} |")
-
-
-def measure(servers: str, topics: tuple[str, str], rate: int, seconds: int) -> LatencyReport:
-    with LoadTest(bootstrap_servers=servers, input_topic=topics[0], output_topic=topics[1], rate=rate) as load:
-        load.wait_for_output(timeout_s=60, records=rate * 8)
-        return load.measure(seconds=seconds)
-
-
-def preload(servers: str, topic: str, rows: int) -> None:
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 20})
-    for number in range(rows):
-        key, value = encode_json(number, number)
-        while True:
-            try:
-                producer.produce(topic, key=key, value=value)
-                break
-            except BufferError:
-                producer.poll(0.05)
-    producer.flush()
-
-
-def drain_rate(servers: str, topic: str, rows: int) -> float:
-    """Rows a second that appear in the topic, after the first tenth of them, when the query is warm."""
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "drain"})
-    begun: tuple[float, int] | None = None
-    while True:
-        offsets = [consumer.get_watermark_offsets(TopicPartition(topic, number)) for number in range(PARTITIONS)]
-        written, now = sum(high for _, high in offsets), time.monotonic()
-        if begun is None and written >= rows // 10:
-            begun = now, written
-        if begun is not None and written >= rows:
-            consumer.close()
-            return (written - begun[1]) / (now - begun[0])
-        time.sleep(0.02)
+    percentiles = {name: [report.percentiles().values() for report in measured] for name, measured in latencies.items()}
+    print_table(
+        ["variant", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "max ms"],
+        (
+            [name, *(" / ".join(f"{value:.1f}" for value in column) for column in zip(*measured, strict=True))]
+            for name, measured in percentiles.items()
+        ),
+    )
+    print(f"Throughput over {arguments.rows:,} preloaded rows, from the first tenth to the last row:\n")
+    print_table(
+        ["variant", "rows/s"],
+        ([name, " / ".join(f"{rate:,.0f}" for rate in rates)] for name, rates in throughputs.items()),
+    )
 
 
 @contextmanager
 def pipeline(variant: Variant, servers: str, source: str, target: str) -> Iterator[None]:
-    builder = SparkSession.builder.master(f"local[{2 * PARTITIONS + 1}]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.sql.shuffle.partitions", PARTITIONS).config("spark.driver.memory", "2g")
     # Named in every variant: a JVM remembers the settings of the session that started it.
-    builder = builder.config("spark.ui.showConsoleProgress", "false").config(FLUSH_WAIT, variant.flush_wait_ms)
-    spark = start_with_log(tailrace.configure(builder), log_file("bench-spark"))
-    rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", source)
-    stream = rows.option("startingOffsets", "earliest").options(**variant.source).load()
-    with tempfile.TemporaryDirectory(prefix="tailrace-bench-") as checkpoint:
-        writer = query(stream, variant.stateful).writeStream.format("kafka").outputMode("update")
-        writer = writer.option("kafka.bootstrap.servers", servers).option("topic", target).options(**variant.sink)
-        started = writer.option("checkpointLocation", checkpoint).trigger(realTime="5 minutes").start()  # type: ignore[call-overload]
-        try:
+    with session(**{FLUSH_WAIT: variant.flush_wait_ms}) as spark:
+        stream = read(spark, servers, source, **variant.source)
+        with running(query(stream, variant.stateful), servers, target, **variant.sink):
             yield
-        finally:
-            started.stop()
-            spark.stop()
 
 
 def query(stream: DataFrame, stateful: bool) -> DataFrame:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "jvm" / "src"
+WORKER = ROOT / "jvm" / "worker"
 VERSION_FILE = ROOT / "src" / "tailrace" / "_version.py"
 JAR = ROOT / "src" / "tailrace" / "_plugin" / "tailrace-plugin.jar"
 
@@ -70,13 +71,19 @@ def sources() -> list[Path]:
     return sorted(SOURCES.rglob("*.scala"))
 
 
+def worker_modules() -> list[Path]:
+    """The Python that executors run; it travels in the jar, so that they need no installation."""
+    return sorted(WORKER.rglob("*.py"))
+
+
 def digest(spark_version: str) -> str:
     """What the jar depends on; equal digests mean that a rebuild would give the same jar."""
     state = hashlib.sha256()
     for part in (tailrace_version(), spark_version, *SCALAC_FLAGS):
         state.update(part.encode() + b"\0")
-    for source in sources():
-        state.update(str(source.relative_to(SOURCES)).encode() + b"\0" + source.read_bytes())
+    for folder, files in ((SOURCES, sources()), (WORKER, worker_modules())):
+        for file in files:
+            state.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return state.hexdigest()
 
 
@@ -102,6 +109,8 @@ def write_jar(jar: Path, classes: Path, stamp: str) -> None:
     entries = {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", STAMP: stamp.encode()}
     for path in sorted(classes.rglob("*.class")):
         entries[path.relative_to(classes).as_posix()] = path.read_bytes()
+    for path in worker_modules():
+        entries[path.relative_to(WORKER).as_posix()] = path.read_bytes()
     jar.parent.mkdir(parents=True, exist_ok=True)
     partial = jar.with_suffix(f".{os.getpid()}.partial")
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:

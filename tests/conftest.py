@@ -58,6 +58,15 @@ def spark(new_session: Callable[[str], SparkSession]) -> SparkSession:
     return new_session("local[6]")
 
 
+@pytest.fixture(autouse=True)
+def no_query_left() -> Iterator[None]:
+    """A query that a failed test left running would take the slots of the tests after it."""
+    yield
+    session = SparkSession.getActiveSession()
+    for query in session.streams.active if session is not None else []:
+        query.stop()
+
+
 @pytest.fixture
 def unwritable_folder() -> Path:
     # The tests may run as root, for whom a read-only mode is no obstacle.

@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.column import Column
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tailrace import EmbeddedKafka
@@ -28,7 +29,7 @@ def read_from(spark: SparkSession, kafka: EmbeddedKafka, topic: str) -> DataFram
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .load()
-        .select(F.col("key").cast("string"), F.col("value").cast("string"), "timestamp")
+        .select(F.col("key").cast("string"), F.col("value").cast("string"), "timestamp", "offset")
     )
 
 
@@ -90,27 +91,89 @@ def test_without_the_extension_sparks_allowlist_stays() -> None:
     assert result.stdout.split() == ["true"], result.stderr
 
 
-def test_a_python_udf_is_refused_in_the_users_terms(
+def start(query: DataFrame, **sink: Any) -> None:
+    writer: Any = query.writeStream.format(sink.get("format", "console")).outputMode("update")
+    writer.trigger(realTime="5 seconds").start()
+
+
+same: Any = lambda batches: batches  # noqa: E731
+
+
+def session_counts(stream: DataFrame) -> DataFrame:
+    late = stream.withWatermark("timestamp", "10 seconds")
+    return late.groupBy(F.session_window("timestamp", "5 seconds"), "key").count()
+
+
+REFUSED: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "stream-stream join": lambda stream: stream.join(stream.select("key", "offset"), "key"),
+    "join without equal keys": lambda stream: stream.join(
+        F.broadcast(stream.sparkSession.range(3)), F.col("id") < F.length("value")
+    ),
+    "session window": session_counts,
+    "dropDuplicatesWithinWatermark": lambda stream: stream.withWatermark(
+        "timestamp", "10 seconds"
+    ).dropDuplicatesWithinWatermark(["key"]),
+    "applyInPandasWithState": lambda stream: stream.groupBy("key").applyInPandasWithState(
+        same, "key STRING", "n LONG", "update", "NoTimeout"
+    ),
+    "udtf (Python table function)": lambda stream: stream.lateralJoin(words(F.col("value").outer())),
+    "mapInPandas with barrier or a resource profile": lambda stream: stream.mapInPandas(
+        same, stream.schema, barrier=True
+    ),
+    "mapInArrow with barrier or a resource profile": lambda stream: stream.mapInArrow(
+        same, stream.schema, barrier=True
+    ),
+    "repartitionByRange, orderBy": lambda stream: stream.repartitionByRange(2, "value"),
+    "limit": lambda stream: stream.limit(5),
+}
+
+
+def words(text: Column) -> Any:
+    class Words:
+        def eval(self, value: str) -> Iterator[tuple[str]]:
+            for word in value.split():
+                yield (word,)
+
+    table: Any = F.udtf(Words, returnType="word STRING")
+    return table(text)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_operator_is_refused_inside_start_in_the_users_terms(stream: DataFrame, name: str) -> None:
+    with pytest.raises(IllegalArgumentException) as failure:
+        start(REFUSED[name](stream))
+    assert failure.value.getCondition() == "TAILRACE_UNSUPPORTED_OPERATOR"
+    assert f"{name} cannot run in Real-Time Mode" in str(failure.value)
+    assert "Exec" not in str(failure.value)
+    assert not stream.sparkSession.streams.active
+
+
+def test_every_reason_is_given_at_once(stream: DataFrame) -> None:
+    first = stream.mapInArrow(same, stream.schema, barrier=True)
+    with pytest.raises(IllegalArgumentException) as failure:
+        start(first.dropDuplicates(["key"]).repartitionByRange(2, "value"), format="noop")
+    message, _, fix = str(failure.value).partition("Fix:")
+    for text in (message, fix):
+        assert "mapInArrow with barrier or a resource profile" in text
+        assert "repartitionByRange, orderBy" in text
+        assert "sink 'noop" in text
+
+
+def test_what_only_the_planner_decides_is_refused_before_a_row_is_read(
     stream: DataFrame, run_real_time: Callable[[DataFrame], str]
 ) -> None:
-    message = run_real_time(stream.select(F.udf(lambda value: value)("value").alias("value")))
+    """A table too large to broadcast, by the user's own word."""
+    table = stream.sparkSession.createDataFrame([("a", 1)], "key STRING, weight INT").hint("shuffle_hash")
+    message = run_real_time(stream.join(table, "key"))
     assert "[TAILRACE_UNSUPPORTED_OPERATOR]" in message
-    assert "Python UDF cannot run in Real-Time Mode" in message
-    assert "Exec" not in message.partition("=== Streaming Query ===")[0]
-
-
-def test_every_reason_is_given_at_once(stream: DataFrame, run_real_time: Callable[[DataFrame], str]) -> None:
-    first = stream.select("value", F.udf(lambda value: value)("key").alias("key"))
-    message = run_real_time(first.dropDuplicates(["key"]).repartitionByRange(2, "value"))
-    assert "Python UDF cannot run" in message
-    assert "repartitionByRange, orderBy cannot run" in message
+    assert "join that builds a hash table per partition cannot run in Real-Time Mode" in message
+    assert "F.broadcast(table)" in message
 
 
 def test_a_sink_is_refused_inside_start(stream: DataFrame) -> None:
     for writer, name in (
         (stream.writeStream.foreachBatch(lambda _df, _id: None), "foreachBatch"),
         (stream.writeStream.format("memory").queryName("rows"), "memory"),
-        (stream.writeStream.foreach(print), "foreach with a Python function"),
     ):
         with pytest.raises(IllegalArgumentException) as failure:
             writer.outputMode("update").trigger(realTime="5 seconds").start()  # type: ignore[call-overload]
@@ -119,7 +182,7 @@ def test_a_sink_is_refused_inside_start(stream: DataFrame) -> None:
 
 
 def test_micro_batch_is_left_alone(spark: SparkSession, kafka: EmbeddedKafka) -> None:
-    """The same Python UDF and the same sink that Real-Time Mode refuses."""
+    """Spark's own Python operator, and a sink that Real-Time Mode refuses."""
     topic = new_topic(kafka.bootstrap_servers, "in")
     produce(kafka.bootstrap_servers, topic, [{"id": 1}])
     rows = read_from(spark, kafka, topic)
@@ -127,8 +190,11 @@ def test_micro_batch_is_left_alone(spark: SparkSession, kafka: EmbeddedKafka) ->
     lengths = rows.select(F.udf(len, "int")(F.col("value")).alias("length"))
     query = lengths.writeStream.foreachBatch(lambda df, _id: seen.extend(r.length for r in df.collect())).start()
     query.processAllAvailable()
+    plan = query._jsq.explainInternal(False)
     query.stop()
     assert len(seen) == 1
+    assert "ArrowEvalPython" in plan
+    assert "RealTime" not in plan
 
 
 def test_the_static_side_of_a_join_may_do_as_it_likes(

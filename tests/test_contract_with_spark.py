@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pytest
@@ -12,18 +13,42 @@ from tailrace._defaults import REAL_TIME_DEFAULTS
 
 CLASSES_WE_TOUCH = [
     "org.apache.spark.api.plugin.SparkPlugin",
+    "org.apache.spark.api.python.BasePythonRunner",
+    "org.apache.spark.api.python.PythonRunner",
+    "org.apache.spark.api.python.SpecialLengths",
     "org.apache.spark.sql.SparkSessionExtensions",
     "org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement",
     "org.apache.spark.sql.execution.ColumnarRule",
     "org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec",
+    "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec",
+    "org.apache.spark.sql.execution.python.ArrowEvalPythonExec",
+    "org.apache.spark.sql.execution.python.BatchEvalPythonExec",
+    "org.apache.spark.sql.execution.python.MapInArrowExec",
+    "org.apache.spark.sql.execution.python.MapInPandasExec",
+    "org.apache.spark.sql.execution.streaming.sources.ForeachWriterTable",
     "org.apache.spark.sql.execution.streaming.RealTimeTrigger",
     "org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist",
     "org.apache.spark.util.MavenUtils",
 ]
 METHODS_WE_CALL = {
+    "org.apache.spark.api.python.BasePythonRunner": {"newWriter"},
+    "org.apache.spark.api.python.BasePythonRunner$Writer": {"open", "exception"},
+    "org.apache.spark.api.python.PythonWorkerUtils": {"readUTF", "receiveAccumulatorUpdates", "writeBytes"},
+    "org.apache.spark.sql.execution.python.ArrowPythonRunner": {"getPythonRunnerConfMap"},
+    "org.apache.spark.sql.execution.python.BatchEvalPythonExec": {"getInputIterator"},
+    "org.apache.spark.sql.execution.python.EvaluatePython": {"makeFromJava", "registerPicklers", "toJava"},
+    "org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite": {"writeSupport"},
     "org.apache.spark.sql.SparkSessionExtensions": {"injectColumnar", "injectHintResolutionRule"},
     "org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement": {"sink", "trigger"},
     "org.apache.spark.util.MavenUtils": {"buildIvySettings", "loadIvySettings", "resolveMavenCoordinates"},
+}
+FIELDS_WE_OPEN = {"org.apache.spark.sql.execution.python.streaming.PythonForeachWriter": {"func", "schema"}}
+# What `tailrace_worker` puts its own in the place of, or calls.
+NAMES_IN_PYSPARKS_WORKER = {
+    "pyspark.daemon": {"manager", "worker"},
+    "pyspark.worker": {"handle_worker_exception", "invoke_udf", "main", "read_command", "read_udfs"},
+    "pyspark.worker_util": {"get_sock_file_to_executor"},
+    "pyspark.serializers": {"CPickleSerializer", "SpecialLengths", "write_int"},
 }
 SETTINGS_WE_USE = [
     "spark.sql.streaming.realTimeMode.allowlistCheck",
@@ -57,6 +82,22 @@ def test_methods_of_the_engine(jvm: Any) -> None:
     assert missing == []
 
 
+def test_fields_of_the_engine(jvm: Any) -> None:
+    missing = []
+    for name, wanted in FIELDS_WE_OPEN.items():
+        found = {field.getName().rpartition("$$")[2] for field in class_for(jvm, name).getDeclaredFields()}
+        missing += [f"{name}.{field}" for field in sorted(wanted - found)]
+    assert missing == []
+
+
+def test_names_in_pysparks_worker() -> None:
+    missing = []
+    for name, wanted in NAMES_IN_PYSPARKS_WORKER.items():
+        module = importlib.import_module(name)
+        missing += [f"{name}.{attribute}" for attribute in sorted(wanted) if not hasattr(module, attribute)]
+    assert missing == []
+
+
 def test_classes_in_the_support_registry(jvm: Any) -> None:
     registry = [*rows(jvm.tailrace.support.Operators.all()), *rows(jvm.tailrace.support.Sinks.all())]
     names = {row.className() for row in registry}
@@ -65,7 +106,7 @@ def test_classes_in_the_support_registry(jvm: Any) -> None:
 
 
 def test_our_registry_is_at_least_as_strict_as_sparks_allowlist(jvm: Any) -> None:
-    """Everything we admit, Spark admits too, until an operator of our own joins the registry."""
+    """Everything of Spark's that we admit, Spark admits too; the rest of what we admit is ours."""
     module = class_for(jvm, "org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist$")
     for field, ours in (
         ("allowedOperators", jvm.tailrace.support.Operators.all()),
@@ -74,9 +115,11 @@ def test_our_registry_is_at_least_as_strict_as_sparks_allowlist(jvm: Any) -> Non
         allowlist = module.getDeclaredField(field)
         allowlist.setAccessible(True)
         allowed = allowlist.get(module.getField("MODULE$").get(None))
-        admitted = {row.className() for row in rows(ours) if row.level().toString() == "Supported"}
+        admitted = {row.className() for row in rows(ours) if row.level().getClass().getSimpleName() == "Supported"}
         assert admitted
-        assert sorted(name for name in admitted if not allowed.contains(name)) == []
+        not_sparks = {name for name in admitted if not allowed.contains(name)}
+        assert not_sparks
+        assert sorted(name for name in not_sparks if not name.startswith("org.apache.spark.sql.tailrace.")) == []
 
 
 def test_settings_of_the_engine(jvm: Any) -> None:

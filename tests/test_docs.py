@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
 from tailrace import _jars
 from tailrace._defaults import REAL_TIME_DEFAULTS
+from tailrace._support import support_registry
 from tests.helpers.processes import run_python
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-NOT_CODES = {"TAILRACE_CACHE", "TAILRACE_STATE", "TAILRACE_KAFKA_CONNECTOR", "TAILRACE_KAFKA_BROKER"}
+NOT_CODES = {
+    "TAILRACE_CACHE",
+    "TAILRACE_DAEMON_MODULE",
+    "TAILRACE_KAFKA_BROKER",
+    "TAILRACE_KAFKA_CONNECTOR",
+    "TAILRACE_STATE",
+}
 
 
 def python_blocks() -> list[tuple[str, str]]:
@@ -58,6 +66,13 @@ def test_the_jars_are_the_documented_ones() -> None:
         assert f"`{jar_set.variable}`" in page
         for coordinate in jar_set.coordinates:
             assert f"`{coordinate}`" in page
+
+
+def test_the_page_of_operators_is_the_registrys() -> None:
+    generate = runpy.run_path(str(ROOT / "docs/generate.py"))
+    registry = support_registry()
+    assert len([row for row in registry if row.group]) > 30
+    assert (ROOT / "docs/operators.md").read_text() == generate["page"](registry), "run `make docs`"
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
 from tailrace import EmbeddedKafka
-from tests.helpers.topics import Collector, new_topic, produce
+from tests.helpers.pipeline import Pipeline
+from tests.helpers.topics import Collector, new_topic
 from tests.helpers.waiting import until
 
 # Separates "flows" from "waits for the epoch's end": epochs here last a minute unless said otherwise.
@@ -24,67 +22,6 @@ LONG_EPOCH = "60 seconds"
 @pytest.fixture(scope="module", params=["local[6]", "local-cluster[2,3,1024]"])
 def spark(request: pytest.FixtureRequest, new_session: Callable[[str], SparkSession]) -> SparkSession:
     return new_session(request.param)
-
-
-class Pipeline:
-    """A query from one fresh topic to another, started and stopped at will."""
-
-    def __init__(self, spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> None:
-        self.spark = spark
-        self.servers = kafka.bootstrap_servers
-        self.checkpoint = checkpoint
-        self.input = new_topic(self.servers, "in")
-        self.output = new_topic(self.servers, "out")
-
-    def rows(self) -> DataFrame:
-        return (
-            self.spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", self.servers)
-            .option("subscribe", self.input)
-            .option("startingOffsets", "earliest")
-            .load()
-            .select(F.from_json(F.col("value").cast("string"), "id LONG, key STRING, sent_ns LONG").alias("row"))
-            .select("row.*")
-        )
-
-    def counts(self) -> DataFrame:
-        return (
-            self.rows()
-            .groupBy("key")
-            .agg(F.count("*").alias("n"), F.max("id").alias("id"), F.max("sent_ns").alias("sent_ns"))
-        )
-
-    @contextmanager
-    def running(self, query: DataFrame, *, epoch: str | None) -> Iterator[StreamingQuery]:
-        writer = (
-            query.select(F.to_json(F.struct("*")).alias("value"))
-            .writeStream.format("kafka")
-            .option("kafka.bootstrap.servers", self.servers)
-            .option("topic", self.output)
-            .option("checkpointLocation", str(self.checkpoint))
-            .outputMode("update")
-        )
-        if epoch is not None:
-            writer = writer.trigger(realTime=epoch)  # type: ignore[call-overload]
-        started = writer.start()
-        try:
-            yield started
-        finally:
-            failure = started.exception()
-            started.stop()
-            if failure is not None:
-                raise failure
-
-    def send(self, ids: range, *, keys: int = 10) -> None:
-        produce(self.servers, self.input, ({"id": i, "key": f"k{i % keys}"} for i in ids))
-
-    def collect(self) -> Collector:
-        return Collector(self.servers, self.output)
-
-    def log(self, name: str) -> list[int]:
-        """The epochs in the offset log or the commit log."""
-        folder = self.checkpoint / name
-        return sorted(int(entry.name) for entry in folder.glob("*") if entry.name.isdigit()) if folder.exists() else []
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,6 +89,7 @@ class RealTimeBuilder(SparkSession.Builder):
         # Once more: the user may have gone on setting things after `configure`.
         self._complete()
         if SparkContext._active_spark_context is None:
+            _same_python_for_local_workers(user_conf(self._options))
             with interrupts_deferred():
                 SparkContext._ensure_initialized(conf=spark_conf(self))
             _add_to_driver(self._options["spark.jars"])
@@ -110,6 +112,15 @@ def _cores_of_local_cluster(conf: Mapping[str, str]) -> dict[str, str]:
     """What to wait for before the first query; other masters are told by the user."""
     size = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", conf.get("spark.master", ""))
     return {"spark.cores.max": str(int(size[1]) * int(size[2]))} if size else {}
+
+
+def _same_python_for_local_workers(conf: Mapping[str, str]) -> None:
+    """Let workers on this machine run the interpreter that runs us, with the packages that are installed for it.
+
+    PySpark's default is whatever `python3` is on the PATH, which is another one unless the environment is activated.
+    """
+    if conf.get("spark.master", "local").startswith("local") and "spark.pyspark.python" not in conf:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def _names_kafka_connector(conf: Mapping[str, str]) -> bool:

@@ -1,22 +1,34 @@
 package tailrace
 
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeSink}
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery}
+import org.apache.spark.sql.tailrace.python.ReplacePythonOperators
 
 /**
  * What Tailrace adds to a session, in the order in which a query meets it:
  *
- *  1. [[CheckRealTimeSink]]: at `start()`, refuses a sink that cannot serve Real-Time Mode.
- *  1. [[CheckRealTimePlan]]: before each epoch, refuses operators that would hold rows back.
+ *  1. [[CheckRealTimeQuery]]: at `start()`, refuses what cannot run in Real-Time Mode, and says what to do instead.
+ *  1. [[ReplacePythonOperators]]: before each epoch, gives Python functions operators that pass rows on at once.
+ *  1. [[CheckRealTimePlan]]: then refuses what only the planner decides, such as the kind of a join.
  *
- * Both stand in for Spark's allowlist, which [[TailracePlugin]] hands over.
+ * The checks stand in for Spark's allowlist, which [[TailracePlugin]] hands over.
  */
 class TailraceExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     // The batch for hints is the only injected one that still sees the statement with its trigger:
     // Spark's own resolution rules come before all others and drop it.
-    extensions.injectHintResolutionRule(_ => CheckRealTimeSink)
+    extensions.injectHintResolutionRule(_ => CheckRealTimeQuery)
     // Runs after exchanges are planned and before Spark marks them as pipelined.
-    extensions.injectColumnar(_ => CheckRealTimePlan.AsColumnarRule)
+    extensions.injectColumnar(_ => RealTimePlan)
+  }
+
+  private object RealTimePlan extends ColumnarRule {
+    override def preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
+      override def apply(plan: SparkPlan): SparkPlan = CheckRealTimePlan(ReplacePythonOperators(plan))
+    }
+    // Once more at the end: another extension's rules may have replaced operators in between.
+    override def postColumnarTransitions: Rule[SparkPlan] = CheckRealTimePlan
   }
 }

@@ -21,7 +21,7 @@ def encode_payment(number: int, intended_ns: int) -> tuple[bytes, bytes]:
     """The payment with this number, as a Kafka record keyed by card."""
     dice = random.Random(number)
     card = _card(dice)
-    stolen = _is_stolen(card)
+    stolen = is_stolen(card)
     payment = {
         "number": number,
         "intended_ns": intended_ns,
@@ -45,7 +45,7 @@ def _card(dice: random.Random) -> str:
     return f"c{dice.randrange(STOLEN_CARDS) if dice.random() < STOLEN_SHARE else dice.randrange(CARDS)}"
 
 
-def _is_stolen(card: str) -> bool:
+def is_stolen(card: str) -> bool:
     return int(card[1:]) < STOLEN_CARDS
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from tailrace.demo.model import FEATURES, FraudModel
 
 PAYMENT = "number LONG, intended_ns LONG, card STRING, amount DOUBLE, country STRING, home_country STRING"
 
@@ -22,8 +26,12 @@ def read_payments(spark: SparkSession, bootstrap_servers: str, topic: str) -> Da
     )
 
 
-def decide(payments: DataFrame) -> DataFrame:
-    """Score each payment by rules on itself and on how often its card was used this minute."""
+def decide(payments: DataFrame, model: FraudModel) -> DataFrame:
+    """Let the model score each payment, by itself and by how its card was used this minute."""
+
+    def score(*columns: pd.Series) -> pd.Series:
+        return model.probability(pd.concat(columns, axis=1))
+
     velocity = (
         payments.withWatermark("paid_at", "1 minute")
         .groupBy("card", F.window("paid_at", "1 minute"))
@@ -34,14 +42,12 @@ def decide(payments: DataFrame) -> DataFrame:
         )
         .select("card", "payments_this_minute", "spent_this_minute", "last.*")
     )
-    score = (
-        F.when(F.col("amount") > 500, 35).otherwise(0)
-        + F.when(F.col("country") != F.col("home_country"), 30).otherwise(0)
-        + F.when(F.col("payments_this_minute") > 4, 40).otherwise(0)
-        + F.when(F.col("spent_this_minute") > 2000, 20).otherwise(0)
+    fraud = pandas_udf(score, "double")  # type: ignore[call-overload]
+    scored = velocity.withColumn("abroad", F.col("country") != F.col("home_country")).withColumn(
+        "fraud", fraud(*FEATURES)
     )
-    decision = F.when(F.col("score") >= 70, "decline").when(F.col("score") >= 40, "review").otherwise("approve")
-    return velocity.withColumn("score", score).withColumn("decision", decision)
+    decision = F.when(F.col("fraud") >= 0.8, "decline").when(F.col("fraud") >= 0.4, "review").otherwise("approve")
+    return scored.withColumn("decision", decision)
 
 
 def write_decisions(decisions: DataFrame, bootstrap_servers: str, topic: str, checkpoint: str) -> DataStreamWriter:

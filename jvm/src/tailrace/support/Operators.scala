@@ -4,135 +4,200 @@ package tailrace.support
 object Operators {
   private val Exec = "org.apache.spark.sql.execution"
   private val Stateful = s"$Exec.streaming.operators.stateful"
+  private val Python = "org.apache.spark.sql.tailrace.python"
+
+  private val RowByRow = "Row by row"
+  private val Joins = "Joins"
+  private val State = "State"
+  private val PythonCode = "Python"
+  private val Partitioning = "Partitioning and order"
+  private val NeverWritten = ""
 
   private val holdsRowsBack = "it waits for the end of its input, and an epoch's input ends only with the epoch."
   private val useMicroBatch = "keep this query in micro-batch: leave out .trigger(realTime=…)"
 
-  private def yes(name: String, className: String) = Support(name, className, Supported)
+  private def yes(group: String, name: String, className: String, note: String = "") =
+    Support(group, name, className, Supported(note))
 
-  private def no(name: String, className: String, reason: String, remedy: String) =
-    Support(name, className, Unsupported(reason, remedy))
+  private def no(group: String, name: String, className: String, reason: String, remedy: String) =
+    Support(group, name, className, Unsupported(reason, remedy))
 
   private val supported = Seq(
-    yes("select, withColumn", s"$Exec.ProjectExec"),
-    yes("filter, where", s"$Exec.FilterExec"),
-    yes("explode and other generators", s"$Exec.GenerateExec"),
-    yes("grouping sets", s"$Exec.ExpandExec"),
-    yes("union", s"$Exec.UnionExec"),
-    yes("observe", s"$Exec.CollectMetricsExec"),
-    yes("typed map (JVM)", s"$Exec.MapElementsExec"),
-    yes("typed mapPartitions (JVM)", s"$Exec.MapPartitionsExec"),
-    yes("typed objects in (JVM)", s"$Exec.DeserializeToObjectExec"),
-    yes("typed objects out (JVM)", s"$Exec.SerializeFromObjectExec"),
-    yes("typed groupByKey (JVM)", s"$Exec.AppendColumnsExec"),
-    yes("columnar to rows", s"$Exec.ColumnarToRowExec"),
-    yes("write", s"$Exec.datasources.v2.WriteToDataSourceV2Exec"),
-    yes("repartition", s"$Exec.exchange.ShuffleExchangeExec"),
-    yes("broadcast of a table", s"$Exec.exchange.BroadcastExchangeExec"),
-    yes("stream-static join with a broadcast table", s"$Exec.joins.BroadcastHashJoinExec"),
-    yes("aggregation's buffer", s"$Exec.streaming.ProjectAggregationBufferExec"),
-    yes("groupBy().agg(), windows", s"$Exec.streaming.StatefulStreamlineAggregateExec"),
-    yes("aggregation's state, restore", s"$Stateful.StateStoreRestoreExec"),
-    yes("aggregation's state, save", s"$Stateful.StateStoreSaveExec"),
-    yes("dropDuplicates", s"$Stateful.StreamingDeduplicateExec"),
-    yes("withWatermark", s"$Stateful.EventTimeWatermarkExec"),
-    yes("withWatermark on state", s"$Stateful.UpdateEventTimeColumnExec"),
-    yes("transformWithState (JVM)", s"$Stateful.transformwithstate.TransformWithStateExec"))
+    yes(RowByRow, "select, withColumn", s"$Exec.ProjectExec"),
+    yes(RowByRow, "filter, where", s"$Exec.FilterExec"),
+    yes(RowByRow, "explode and other generators", s"$Exec.GenerateExec"),
+    yes(RowByRow, "rollup, cube, grouping sets", s"$Exec.ExpandExec"),
+    yes(RowByRow, "union", s"$Exec.UnionExec", "of different sources."),
+    yes(RowByRow, "observe", s"$Exec.CollectMetricsExec", "its metrics are reported when an epoch ends."),
+    yes(RowByRow, "typed map (JVM)", s"$Exec.MapElementsExec"),
+    yes(RowByRow, "typed mapPartitions (JVM)", s"$Exec.MapPartitionsExec", "the function must not read ahead."),
+    yes(Joins, "stream-static join with a broadcast table", s"$Exec.joins.BroadcastHashJoinExec"),
+    yes(State, "groupBy().agg(), window(…)", s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
+    yes(State, "dropDuplicates", s"$Stateful.StreamingDeduplicateExec", "keeps every key, unless a watermark column is among them."),
+    yes(State, "withWatermark", s"$Stateful.EventTimeWatermarkExec", "advances when an epoch ends."),
+    yes(State, "transformWithState (JVM)", s"$Stateful.transformwithstate.TransformWithStateExec"),
+    yes(
+      PythonCode,
+      "udf, pandas_udf, arrow_udf",
+      s"$Python.RealTimeEvalPythonExec",
+      "scalar or over an iterator, with Arrow or pickled; a function over an iterator must give results as it goes."),
+    yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must give results as it goes."),
+    yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle."),
+    yes(NeverWritten, "foreach (Python)", s"$Python.RealTimeForeachExec"),
+    yes(NeverWritten, "the position of a row in its source", s"$Python.RealTimePositionExec"),
+    yes(NeverWritten, "typed objects in (JVM)", s"$Exec.DeserializeToObjectExec"),
+    yes(NeverWritten, "typed objects out (JVM)", s"$Exec.SerializeFromObjectExec"),
+    yes(NeverWritten, "typed groupByKey (JVM)", s"$Exec.AppendColumnsExec"),
+    yes(NeverWritten, "columnar to rows", s"$Exec.ColumnarToRowExec"),
+    yes(NeverWritten, "write", s"$Exec.datasources.v2.WriteToDataSourceV2Exec"),
+    yes(NeverWritten, "broadcast of a table", s"$Exec.exchange.BroadcastExchangeExec"),
+    yes(NeverWritten, "aggregation's buffer", s"$Exec.streaming.ProjectAggregationBufferExec"),
+    yes(NeverWritten, "aggregation's state, restore", s"$Stateful.StateStoreRestoreExec"),
+    yes(NeverWritten, "aggregation's state, save", s"$Stateful.StateStoreSaveExec"),
+    yes(NeverWritten, "withWatermark on state", s"$Stateful.UpdateEventTimeColumnExec"))
 
-  private val pythonReason = "Spark hands rows to Python in batches that close only when the epoch ends."
-  private val pythonRemedy =
-    s"write it with pyspark.sql.functions or SQL expressions, which run in the JVM; or $useMicroBatch."
+  val StreamStreamJoin: Support = no(
+    Joins,
+    "stream-stream join",
+    s"$Stateful.join.StreamingSymmetricHashJoinExec",
+    "Spark's operator reads the whole epoch of one side before the other.",
+    s"write the two sides to one topic and aggregate by key; or $useMicroBatch.")
 
-  private def python(name: String, className: String) = no(name, s"$Exec.python.$className", pythonReason, pythonRemedy)
+  private val broadcastIt = "broadcast the static side: stream.join(F.broadcast(table), …)."
 
-  private val unsupported = Seq(
-    python("Python UDF", "BatchEvalPythonExec"),
-    python("Python UDF", "ArrowEvalPythonExec"),
-    python("Python UDTF", "BatchEvalPythonUDTFExec"),
-    python("Python UDTF", "ArrowEvalPythonUDTFExec"),
-    python("mapInPandas", "MapInPandasExec"),
-    python("mapInArrow", "MapInArrowExec"),
-    python("Python transformWithState", "streaming.TransformWithStateInPySparkExec"),
-    python("applyInPandasWithState", "streaming.FlatMapGroupsInPandasWithStateExec"),
-    no(
-      "stream-stream join",
-      s"$Stateful.join.StreamingSymmetricHashJoinExec",
-      "Spark's operator reads the whole epoch of one side before the other.",
-      s"write the two sides to one topic and aggregate by key; or $useMicroBatch."),
-    no(
-      "session window",
-      s"$Stateful.SessionWindowStateStoreRestoreExec",
-      "a session closes when time passes, and within an epoch the watermark stands still.",
-      s"use a tumbling or sliding window(…); or $useMicroBatch."),
-    no(
-      "session window",
-      s"$Stateful.SessionWindowStateStoreSaveExec",
-      "a session closes when time passes, and within an epoch the watermark stands still.",
-      s"use a tumbling or sliding window(…); or $useMicroBatch."),
-    no(
-      "session window (merging)",
-      s"$Exec.aggregate.MergingSessionsExec",
-      holdsRowsBack,
-      s"use a tumbling or sliding window(…); or $useMicroBatch."),
-    no(
-      "dropDuplicatesWithinWatermark",
-      s"$Stateful.StreamingDeduplicateWithinWatermarkExec",
-      "it is not yet tested in Real-Time Mode.",
-      "use dropDuplicates, which keeps every key it has seen."),
-    no(
-      "flatMapGroupsWithState, mapGroupsWithState",
-      s"$Stateful.flatmapgroupswithstate.FlatMapGroupsWithStateExec",
-      holdsRowsBack,
-      s"port it to transformWithState (JVM); or $useMicroBatch."),
-    no("sort", s"$Exec.SortExec", holdsRowsBack, "sort where the result is read: a stream has no last row."),
-    no(
-      "limit",
-      s"$Stateful.StreamingGlobalLimitExec",
-      holdsRowsBack,
-      s"filter by a condition instead; or $useMicroBatch."),
-    no(
-      "limit",
-      s"$Exec.streaming.operators.stateful.StreamingLocalLimitExec",
-      holdsRowsBack,
-      s"filter by a condition instead; or $useMicroBatch."),
-    no(
-      "join that sorts both sides",
-      s"$Exec.joins.SortMergeJoinExec",
-      holdsRowsBack,
-      "broadcast the static side: stream.join(F.broadcast(table), …)."),
-    no(
-      "join that builds a hash table per partition",
-      s"$Exec.joins.ShuffledHashJoinExec",
-      holdsRowsBack,
-      "broadcast the static side: stream.join(F.broadcast(table), …)."),
-    no(
-      "join without equal keys",
-      s"$Exec.joins.BroadcastNestedLoopJoinExec",
-      "Spark does not admit it to Real-Time Mode.",
-      s"join on equal keys with a broadcast table and filter afterwards; or $useMicroBatch."),
-    no(
-      "cross join",
-      s"$Exec.joins.CartesianProductExec",
-      holdsRowsBack,
-      s"join on equal keys with a broadcast table; or $useMicroBatch."))
+  val JoinWithoutEqualKeys: Support = no(
+    Joins,
+    "join without equal keys",
+    s"$Exec.joins.BroadcastNestedLoopJoinExec",
+    "Spark does not admit it to Real-Time Mode.",
+    s"join on equal keys with a broadcast table and filter afterwards; or $useMicroBatch.")
 
-  /** Support of operators that Tailrace has never heard of: refused, with what is known of them. */
-  private def unknown(className: String, nodeName: String) = no(
-    s"the operator $nodeName",
-    className,
-    "it is not known to pass rows on one by one.",
-    useMicroBatch + ".")
+  val SessionWindow: Support = no(
+    State,
+    "session window",
+    s"$Stateful.SessionWindowStateStoreSaveExec",
+    "a session closes when time passes, and within an epoch the watermark stands still.",
+    s"use a tumbling or sliding window(…); or $useMicroBatch.")
 
-  /** A shuffle by range would start a job that samples its input, which never ends. */
+  val DeduplicateWithinWatermark: Support = no(
+    State,
+    "dropDuplicatesWithinWatermark",
+    s"$Stateful.StreamingDeduplicateWithinWatermarkExec",
+    "it is not yet tested in Real-Time Mode.",
+    "use dropDuplicates, which keeps every key it has seen.")
+
+  val FlatMapGroupsWithState: Support = no(
+    State,
+    "flatMapGroupsWithState, mapGroupsWithState",
+    s"$Stateful.flatmapgroupswithstate.FlatMapGroupsWithStateExec",
+    holdsRowsBack,
+    s"port it to transformWithState (JVM); or $useMicroBatch.")
+
+  val Limit: Support = no(
+    Partitioning,
+    "limit",
+    s"$Stateful.StreamingGlobalLimitExec",
+    holdsRowsBack,
+    s"filter by a condition instead; or $useMicroBatch.")
+
+  val Sort: Support =
+    no(Partitioning, "sort", s"$Exec.SortExec", holdsRowsBack, "sort where the result is read: a stream has no last row.")
+
+  private val pythonState = "Spark sorts the rows of the whole epoch by key before Python sees the first one."
+  private val aggregateInstead = s"use groupBy().agg() and Python functions on its updates; or $useMicroBatch."
+
+  val PythonTransformWithState: Support = no(
+    PythonCode,
+    "transformWithState, transformWithStateInPandas (Python)",
+    s"$Exec.python.streaming.TransformWithStateInPySparkExec",
+    pythonState,
+    aggregateInstead)
+
+  val ApplyInPandasWithState: Support = no(
+    PythonCode,
+    "applyInPandasWithState",
+    s"$Exec.python.streaming.FlatMapGroupsInPandasWithStateExec",
+    pythonState,
+    aggregateInstead)
+
+  val PythonUdtf: Support = no(
+    PythonCode,
+    "udtf (Python table function)",
+    s"$Exec.python.BatchEvalPythonUDTFExec",
+    "its terminate() is due when the input ends, and an epoch's input ends only with the epoch.",
+    "return an array from a udf and explode it, or use mapInPandas or mapInArrow.")
+
+  private val barrier = "its stage would need slots of its own, and all stages of a real-time query run at once."
+  private def withoutBarrier(name: String) = s"call $name without barrier and without profile."
+
+  val MapInPandasBarrier: Support = no(
+    PythonCode,
+    "mapInPandas with barrier or a resource profile",
+    s"$Exec.python.MapInPandasExec",
+    barrier,
+    withoutBarrier("mapInPandas"))
+
+  val MapInArrowBarrier: Support = no(
+    PythonCode,
+    "mapInArrow with barrier or a resource profile",
+    s"$Exec.python.MapInArrowExec",
+    barrier,
+    withoutBarrier("mapInArrow"))
+
+  /** A shuffle by range would start a job that samples its input, which never ends. It has the class of any shuffle. */
   val RangeRepartition: Support = no(
+    Partitioning,
     "repartitionByRange, orderBy",
     s"$Exec.exchange.ShuffleExchangeExec",
     "choosing the ranges needs a sample of the whole input.",
     "use repartition(n, columns), which hashes.")
 
-  val all: Seq[Support] = supported ++ unsupported
+  private val unsupported = Seq(
+    StreamStreamJoin,
+    JoinWithoutEqualKeys,
+    no(Joins, "join that sorts both sides", s"$Exec.joins.SortMergeJoinExec", holdsRowsBack, broadcastIt),
+    no(
+      Joins,
+      "join that builds a hash table per partition",
+      s"$Exec.joins.ShuffledHashJoinExec",
+      holdsRowsBack,
+      broadcastIt),
+    no(
+      Joins,
+      "cross join",
+      s"$Exec.joins.CartesianProductExec",
+      holdsRowsBack,
+      s"join on equal keys with a broadcast table; or $useMicroBatch."),
+    SessionWindow,
+    hidden(SessionWindow, s"$Stateful.SessionWindowStateStoreRestoreExec"),
+    hidden(SessionWindow, s"$Exec.aggregate.MergingSessionsExec"),
+    DeduplicateWithinWatermark,
+    FlatMapGroupsWithState,
+    PythonTransformWithState,
+    ApplyInPandasWithState,
+    PythonUdtf,
+    hidden(PythonUdtf, s"$Exec.python.ArrowEvalPythonUDTFExec"),
+    MapInPandasBarrier,
+    MapInArrowBarrier,
+    Sort,
+    Limit,
+    hidden(Limit, s"$Stateful.StreamingLocalLimitExec"))
 
-  private val byClass = all.map(row => row.className -> row).toMap
+  /** Another class of the same operation. */
+  private def hidden(support: Support, className: String): Support =
+    support.copy(group = NeverWritten, className = className)
+
+  /** Support of operators that Tailrace has never heard of: refused, with what is known of them. */
+  private def unknown(className: String, nodeName: String) = no(
+    NeverWritten,
+    s"the operator $nodeName",
+    className,
+    "it is not known to pass rows on one by one.",
+    useMicroBatch + ".")
+
+  private val byClass = (supported ++ unsupported).map(row => row.className -> row).toMap
+
+  val all: Seq[Support] = supported ++ unsupported :+ RangeRepartition
 
   def of(className: String, nodeName: String): Support = byClass.getOrElse(className, unknown(className, nodeName))
 }

@@ -2,13 +2,16 @@ package tailrace.support
 
 /** Whether a part of a query can run in Real-Time Mode and, if not, why and what to do instead. */
 sealed trait Level
-case object Supported extends Level
+
+/** @param note what a user should know about it; may be empty */
+final case class Supported(note: String) extends Level
 final case class Unsupported(reason: String, remedy: String) extends Level
 
 /**
  * One row of the support registry.
  *
+ * @param group     the heading under which the documentation has it; empty for what a user never writes
  * @param name      what the user calls it: "stream-stream join", not a class name
  * @param className the class that stands for it in Spark's plan
  */
-final case class Support(name: String, className: String, level: Level)
+final case class Support(group: String, name: String, className: String, level: Level)

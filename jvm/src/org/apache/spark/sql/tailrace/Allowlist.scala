@@ -1,7 +1,11 @@
 package org.apache.spark.sql.tailrace
 
+import org.apache.logging.log4j.Level
+import org.apache.logging.log4j.core.config.Configurator
+
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist
 import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
 
 import tailrace.TailraceExtensions
@@ -20,6 +24,8 @@ object Allowlist extends Logging {
       logWarning("Tailrace's session extension is not configured: Spark's own allowlist stays in force.")
     } else if (!context.conf.contains(key)) {
       context.conf.set(key, "false")
+      // Spark would warn of every operator that is ours; what it would warn of otherwise, Tailrace refuses.
+      Configurator.setLevel(RealTimeModeAllowlist.getClass.getName.stripSuffix("$"), Level.ERROR)
     }
   }
 }

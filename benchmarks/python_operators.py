@@ -1,0 +1,275 @@
+"""Measure Python functions in Real-Time Mode against the same query without one, and against micro-batch.
+
+Prints the tables of docs/python.md. What is compared is measured in one run and in turns, so that a slow moment of
+the machine does not fall on one side alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from confluent_kafka import Consumer, TopicPartition
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import pandas_udf
+from pyspark.sql.types import StringType
+
+import tailrace
+from benchmarks.common import PARTITIONS, drain_rate, latency, preload, print_table, read, rows_in, running, session
+from tailrace._paths import log_file
+from tailrace.harness import LatencyReport, LoadTest
+from tailrace.harness.machine import describe_machine
+
+Query = Callable[[DataFrame], DataFrame]
+
+
+def same(value: str) -> str:
+    return value
+
+
+def same_after_a_millisecond(value: str) -> str:
+    time.sleep(0.001)
+    return value
+
+
+def same_series(values: pd.Series) -> pd.Series:
+    return values
+
+
+def same_frames(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    yield from frames
+
+
+def called(function: Callable[..., object]) -> Query:
+    return lambda rows: rows.select("key", function("value").alias("value"))  # type: ignore[attr-defined]
+
+
+WITHOUT: Query = lambda rows: rows  # noqa: E731
+ARROW = called(F.udf(same, StringType(), useArrow=True))
+PICKLED = called(F.udf(same, StringType(), useArrow=False))
+PANDAS = called(pandas_udf(same_series, StringType()))  # type: ignore[call-overload]
+SLOW = called(F.udf(same_after_a_millisecond, StringType(), useArrow=True))
+MAP: Query = lambda rows: rows.mapInPandas(same_frames, "key BINARY, value STRING")  # noqa: E731
+
+KINDS = {
+    "no Python": WITHOUT,
+    "`udf` (Arrow)": ARROW,
+    "`udf` (pickled)": PICKLED,
+    "`pandas_udf`": PANDAS,
+    "`mapInPandas`": MAP,
+}
+
+
+class Bench:
+    """A broker and a session, and fresh topics for every measurement."""
+
+    def __init__(self, kafka: tailrace.EmbeddedKafka, spark: SparkSession) -> None:
+        self.kafka = kafka
+        self.spark = spark
+        self.servers = kafka.bootstrap_servers
+        self._topics = 0
+
+    def topic(self) -> str:
+        self._topics += 1
+        name = f"topic-{self._topics}"
+        self.kafka.create_topics([name], partitions=PARTITIONS)
+        return name
+
+    def query(self, kind: Query, source: str) -> DataFrame:
+        rows = read(self.spark, self.servers, source)
+        return kind(rows.select("key", F.col("value").cast("string").alias("value")))
+
+    def latency(self, kind: Query, *, rate: int, seconds: int) -> LatencyReport:
+        source, target = self.topic(), self.topic()
+        with running(self.query(kind, source), self.servers, target):
+            return latency(self.servers, source, target, rate=rate, seconds=seconds)
+
+    def throughput(self, kind: Query, source: str, rows: int, *, real_time: bool) -> float:
+        target = self.topic()
+        with running(self.query(kind, source), self.servers, target, epoch="5 minutes" if real_time else None):
+            return drain_rate(self.servers, target, rows)
+
+    def seams(self, kind: Query, *, epochs: int) -> list[float]:
+        """The longest pause in the output at each epoch boundary, in milliseconds."""
+        source, target = self.topic(), self.topic()
+        with (
+            running(self.query(kind, source), self.servers, target, epoch="5 seconds"),
+            LoadTest(bootstrap_servers=self.servers, input_topic=source, output_topic=target, rate=200) as load,
+        ):
+            # The first boundaries are those of a cold JVM.
+            load.wait_for_output(timeout_s=60, records=200 * 5 * 4)
+            load.wait_for_output(timeout_s=60 + 6 * epochs, records=200 * 5 * (4 + epochs))
+        return longest_gaps(self.servers, target, epochs)
+
+
+def longest_gaps(servers: str, topic: str, count: int) -> list[float]:
+    """Between output records, by the broker's own clock; the boundaries are the longest by far."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": topic, "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+    total = rows_in(servers, topic)
+    times: list[int] = []
+    while len(times) < total:
+        times += [message.timestamp()[1] for message in consumer.consume(1000, 1.0)]
+    consumer.close()
+    times = sorted(times)[-200 * 5 * count :]
+    return sorted((float(after - before) for before, after in pairwise(times)), reverse=True)[:count]
+
+
+def print_latencies(bench: Bench, rates: list[int], seconds: int, rounds: int) -> None:
+    print(f"## Latency\n\n{rounds} × {seconds} s each, in turns; ratios to the query without Python\n")
+    table = []
+    for rate in rates:
+        measured: dict[str, list[LatencyReport]] = {name: [] for name in KINDS}
+        for _ in range(rounds):
+            for name, kind in KINDS.items():
+                measured[name].append(bench.latency(kind, rate=rate, seconds=seconds))
+        base = {key: best(measured["no Python"], key) for key in ("p50_ms", "p99_ms")}
+        for name, reports in measured.items():
+            columns = zip(*(report.percentiles().values() for report in reports), strict=True)
+            cells = [" / ".join(f"{value:.1f}" for value in column) for column in columns]
+            ratios = [f"{best(reports, key) / base[key]:.2f}" for key in base]
+            table.append([str(rate), name, *cells, *ratios])
+    head = ["rows/s", "query", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "max ms", "p50 ratio", "p99 ratio"]
+    print_table(head, table)
+
+
+def best(reports: list[LatencyReport], key: str) -> float:
+    """Of the rounds the median: on a shared machine single rounds catch its neighbours' bursts."""
+    return float(statistics.median(getattr(report, key) for report in reports))
+
+
+def print_throughputs(bench: Bench, rows: int, rounds: int) -> None:
+    print(f"## Throughput\n\n{rows:,} preloaded rows, from the first tenth to the last, rows/s\n")
+    source = bench.topic()
+    preload(bench.servers, source, rows)
+    table = []
+    for name, kind in KINDS.items():
+        rates = {
+            mode: [bench.throughput(kind, source, rows, real_time=mode) for _ in range(rounds)]
+            for mode in (True, False)
+        }
+        ratio = statistics.median(rates[True]) / statistics.median(rates[False])
+        table.append(
+            [name, *(" / ".join(f"{rate:,.0f}" for rate in rates[mode]) for mode in (True, False)), f"{ratio:.2f}"]
+        )
+    print_table(["query", "Real-Time Mode", "micro-batch", "ratio"], table)
+
+
+def print_slow_function(bench: Bench, rows: int) -> None:
+    print(f"## A function that sleeps for 1 ms\n\n{rows:,} preloaded rows on {PARTITIONS} partitions\n")
+    source = bench.topic()
+    preload(bench.servers, source, rows)
+    begun = time.perf_counter()
+    for _ in range(1000):
+        same_after_a_millisecond("")
+    possible = PARTITIONS * 1000 / (time.perf_counter() - begun)
+    rate = bench.throughput(SLOW, source, rows, real_time=True)
+    print_table(
+        ["possible with one worker per partition", "measured", "ratio"],
+        [[f"{possible:,.0f} rows/s", f"{rate:,.0f} rows/s", f"{rate / possible:.2f}"]],
+    )
+
+
+def print_seams(bench: Bench, epochs: int, rounds: int) -> None:
+    print(f"## Epoch boundary\n\nlongest pause of the output, {rounds} × {epochs} boundaries of 5 s epochs, in ms\n")
+    gaps: dict[str, list[float]] = {"no Python": [], "`udf` (Arrow)": [], "`pandas_udf`": []}
+    for _ in range(rounds):
+        for name in gaps:
+            gaps[name] += bench.seams(KINDS[name], epochs=epochs)
+    base = statistics.median(gaps["no Python"])
+    print_table(
+        ["query", "median", "min", "max", "ratio"],
+        (
+            [
+                name,
+                f"{statistics.median(found):.0f}",
+                f"{min(found):.0f}",
+                f"{max(found):.0f}",
+                f"{statistics.median(found) / base:.2f}",
+            ]
+            for name, found in gaps.items()
+        ),
+    )
+
+
+def print_memory(bench: Bench, minutes: float) -> None:
+    print(f"## Memory under back-pressure\n\na function of 1 ms per row, {minutes:g} minutes, input twice as fast\n")
+    source, target = bench.topic(), bench.topic()
+    jvm: Any = bench.spark.sparkContext._jvm
+    with running(bench.query(SLOW, source), bench.servers, target):
+        preload(bench.servers, source, int(minutes * 60 * 2000 * PARTITIONS))
+        table = []
+        begun = time.monotonic()
+        for step in range(6):
+            time.sleep(max(0.0, begun + step * minutes * 12 - time.monotonic()))
+            jvm.java.lang.System.gc()
+            runtime = jvm.java.lang.Runtime.getRuntime()
+            heap = (runtime.totalMemory() - runtime.freeMemory()) / 2**20
+            workers = sum(resident_mb(pid) for pid in python_workers())
+            table.append(
+                [
+                    f"{(time.monotonic() - begun) / 60:.1f}",
+                    f"{heap:.0f}",
+                    f"{workers:.0f}",
+                    f"{rows_in(bench.servers, target):,}",
+                ]
+            )
+    print_table(["minute", "JVM heap after a collection, MB", "Python workers, MB", "rows out"], table)
+
+
+def python_workers() -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"tailrace_worker.daemon" in command:
+                found.append(int(entry.name))
+    return found
+
+
+def resident_mb(pid: int) -> float:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * 4096 / 2**20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", nargs="*", default=["latency", "throughput", "slow", "seams", "memory"])
+    parser.add_argument("--rates", type=int, nargs="*", default=[50, 200, 1000])
+    parser.add_argument("--seconds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="preloaded rows for the throughput")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--minutes", type=float, default=10)
+    arguments = parser.parse_args()
+    print(f"{describe_machine()}; {PARTITIONS} partitions\n")
+    with tailrace.EmbeddedKafka() as kafka, session() as spark:
+        bench = Bench(kafka, spark)
+        if "latency" in arguments.only:
+            print_latencies(bench, arguments.rates, arguments.seconds, arguments.rounds)
+        if "throughput" in arguments.only:
+            print_throughputs(bench, arguments.rows, arguments.rounds)
+        if "slow" in arguments.only:
+            print_slow_function(bench, rows=30_000)
+        if "seams" in arguments.only:
+            print_seams(bench, arguments.epochs, arguments.rounds)
+        if "memory" in arguments.only:
+            print_memory(bench, arguments.minutes)
+    print(f"Spark's log: {log_file('bench-spark')}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+package org.apache.spark.sql.tailrace
+
+import scala.util.Try
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.execution.streaming.RealTimeTrigger
+import org.apache.spark.sql.tailrace.python.PythonForeachTable
+
+import tailrace.support.{Sinks, Support}
+
+/**
+ * Inside `start()`: refuses a sink that is not in the support registry and operations that cannot run in Real-Time
+ * Mode, all at once; and takes Spark's Python `foreach` over.
+ */
+object CheckRealTimeQuery extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan match {
+    case statement: WriteToStreamStatement if statement.trigger.isInstanceOf[RealTimeTrigger] =>
+      val sink = PythonForeachTable.replacing(statement.sink).getOrElse(statement.sink)
+      Refusal.of(LogicalOperators.refused(statement.inputQuery), Some(supportOf(sink))).foreach(throw _)
+      statement.copy(sink = sink)
+    case _ => plan
+  }
+
+  // Sinks of the first data source API throw when they are asked for their name.
+  private def supportOf(sink: Table): Support =
+    Sinks.of(sink.getClass.getName, Try(sink.name).getOrElse(sink.getClass.getSimpleName))
+}

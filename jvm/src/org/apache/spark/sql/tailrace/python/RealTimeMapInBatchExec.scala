@@ -1,0 +1,79 @@
+package org.apache.spark.sql.tailrace.python
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.TaskContext
+import org.apache.spark.api.python.{ChainedPythonFunctions, PythonEvalType}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.errors.QueryExecutionErrors
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.python.{ArrowPythonRunner, PythonSQLMetrics}
+import org.apache.spark.sql.types.{DataType, StructField, StructType}
+import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch}
+
+/** `mapInPandas` and `mapInArrow`: a Python function over an iterator of batches, free in what it gives back. */
+case class RealTimeMapInBatchExec(func: PythonUDF, output: Seq[Attribute], child: SparkPlan)
+    extends UnaryExecNode
+    with PythonSQLMetrics {
+
+  override def producedAttributes: AttributeSet = AttributeSet(output)
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val functions = Seq((ChainedPythonFunctions(Seq(func.func)), func.resultId.id))
+    // The function takes the row as one struct, which Python sees as the frame's columns.
+    val schema = StructType(Array(StructField("struct", child.schema)))
+    val format = ArrowFormat(conf.sessionLocalTimeZone, conf.arrowUseLargeVarTypes)
+    val runnerConf = ArrowPythonRunner.getPythonRunnerConfMap(conf)
+    val limits = PythonLimits.of(conf, conf.arrowMaxRecordsPerBatch)
+    val identity = WorkerIdentity.of(this)
+    val validate = conf.pysparkArrowValidateSchema
+    val (evalType, expected, columns, metrics) = (func.evalType, func.dataType, output, pythonMetrics)
+
+    def results(batch: ColumnarBatch): Iterator[InternalRow] = {
+      val actual = batch.column(0).dataType()
+      if (validate && !DataType.equalsIgnoreCompatibleNullability(actual, expected)) {
+        throw QueryExecutionErrors
+          .arrowDataTypeMismatchError(PythonEvalType.toString(evalType), Seq(expected), Seq(actual))
+      }
+      val struct = batch.column(0).asInstanceOf[ArrowColumnVector]
+      val flat = new ColumnarBatch(columns.indices.map(struct.getChild).toArray)
+      flat.setNumRows(batch.numRows())
+      flat.rowIterator().asScala
+    }
+
+    def connect(): (Employer, Wire) = {
+      val runner = new ArrowPythonRunner(
+        functions,
+        evalType,
+        Array(Array(0)),
+        schema,
+        format.timeZone,
+        format.largeVarTypes,
+        runnerConf,
+        metrics,
+        identity.jobArtifacts,
+        identity.session) with RealTimeRunner[Iterator[InternalRow], ColumnarBatch]
+      val wire = new ArrowWire(
+        schema,
+        format,
+        answersEachBatch = false,
+        arguments = row => InternalRow(row),
+        results = results,
+        runner.accumulators,
+        metrics)
+      (runner, wire)
+    }
+
+    child.execute().mapPartitionsInternal { rows =>
+      val conversation =
+        new Conversation(rows, () => connect(), keepsRows = false, repeatable = false, limits, TaskContext.get())
+      conversation.flatMap(_.rows).map(UnsafeProjection.create(columns, columns))
+    }
+  }
+
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
+}

@@ -1,0 +1,185 @@
+"""Python workers are kept while they serve, bounded in what they hold, and gone when nobody needs them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tailrace import EmbeddedKafka
+from tests.helpers.pipeline import Pipeline
+from tests.helpers.processes import alive, run_python
+from tests.helpers.topics import new_topic, produce
+from tests.helpers.waiting import until
+
+LONG_EPOCH = "60 seconds"
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> Pipeline:
+    return Pipeline(spark, kafka, checkpoint)
+
+
+def feeders(spark: SparkSession) -> list[str]:
+    jvm: Any = spark.sparkContext._jvm
+    threads = jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()
+    return [thread.getName() for thread in threads if thread.getName().startswith("tailrace-python-feeder")]
+
+
+def test_workers_serve_one_epoch_after_the_other(pipeline: Pipeline, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+
+    def note(value: int) -> int:
+        with pids.open("a") as lines:
+            lines.write(f"{os.getpid()}\n")
+        return value
+
+    rows = pipeline.rows().select(F.udf(note, "long")("id").alias("id"))
+    with pipeline.running(rows, epoch="5 seconds"), pipeline.collect() as out:
+        for number in range(4):
+            pipeline.send(range(100 * number, 100 * (number + 1)))
+            until(lambda: len(out.rows()) == 100 * (number + 1), "the rows of this epoch")  # noqa: B023
+            until(lambda: len(pipeline.log("commits")) > number, "its end", within_s=20)  # noqa: B023
+    assert len(set(pids.read_text().split())) == 2, "a worker for each of two partitions, and no more"
+
+
+def test_nothing_is_left_after_stop(pipeline: Pipeline, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+
+    def stuck(value: int) -> int:
+        pid_file.write_text(str(os.getpid()))
+        time.sleep(3600)
+        return value
+
+    rows = pipeline.rows().select(F.udf(stuck, "long")("id").alias("id"))
+    with pipeline.running(rows, epoch=LONG_EPOCH) as query:
+        pipeline.send(range(100))
+        until(pid_file.exists, "a call")
+        assert feeders(pipeline.spark)
+        begun = time.monotonic()
+        query.stop()
+        assert time.monotonic() - begun < 2
+        until(lambda: not feeders(pipeline.spark), "no feeder", within_s=5)
+        until(lambda: not alive(int(pid_file.read_text())), "no worker that nobody can end", within_s=5)
+
+
+def test_a_slow_function_slows_the_source(pipeline: Pipeline, tmp_path: Path) -> None:
+    """What is between the source and the function is bounded, however much there is to read."""
+    entered = tmp_path / "entered"
+    entered.touch()
+
+    def count(value: int) -> int:
+        with entered.open("ab") as marks:
+            marks.write(b".")
+        return value
+
+    def slow(value: int) -> int:
+        time.sleep(0.002)
+        return value
+
+    total = 40_000
+    pipeline.send(range(total), keys=1)
+    fast = F.udf(count, "long", useArrow=False)
+    query = pipeline.rows().select(F.udf(slow, "long", useArrow=True)(fast("id")).alias("id"))
+    with pipeline.running(query, epoch=LONG_EPOCH), pipeline.collect() as out:
+        until(lambda: len(out.rows()) > 1500, "some rows", within_s=30)
+        # A backlog of 4096 rows, two batches with the worker, and what the first function has in its own.
+        ahead = entered.stat().st_size - len(out.rows())
+        assert 0 < ahead < 12_000 < total
+
+
+@pytest.mark.parametrize("kind", ["udf", "mapInPandas"])
+def test_rows_larger_than_a_sockets_buffer(pipeline: Pipeline, kind: str) -> None:
+    """A burst of them, and then silence: neither side may wait for the other to read."""
+    rows = pipeline.rows().select("id", F.expr("repeat(key, 50000)").alias("text"))
+    if kind == "udf":
+        long = rows.select("id", F.udf(lambda text: text + text, "string")("text").alias("text"))
+    else:
+        long = rows.mapInPandas(lambda frames: frames, "id LONG, text STRING")
+    with pipeline.running(long.select("id", F.length("text").alias("n")), epoch=LONG_EPOCH), pipeline.collect() as out:
+        pipeline.send(range(300))
+        until(lambda: len(out.rows()) == 300, "all of the burst", within_s=30)
+        assert {row["n"] for row in out.rows()} == {200_000 if kind == "udf" else 100_000}
+
+
+STOPPED = """
+import sys, threading, time
+import tailrace
+from pyspark.sql import SparkSession, functions as F
+builder = SparkSession.builder.master("local[4]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.ui.showConsoleProgress", "false")
+spark = tailrace.configure(builder).getOrCreate()
+rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", {servers!r})
+rows = rows.option("subscribe", {topic!r}).option("startingOffsets", "earliest").load()
+values = rows.select(F.col("value").cast("string").alias("value"))
+same = F.udf(lambda value: value, "string")
+writer = values.select(same("value").alias("value")).writeStream.format("kafka").outputMode("update")
+writer = writer.option("kafka.bootstrap.servers", {servers!r}).option("topic", {target!r})
+query = writer.option("checkpointLocation", {checkpoint!r}).trigger(realTime="60 seconds").start()
+deadline = time.monotonic() + 40
+while not rows_there({servers!r}, {target!r}) and time.monotonic() < deadline:
+    time.sleep(0.1)
+begun = time.monotonic()
+query.stop()
+print("stopped in", time.monotonic() - begun)
+spark.stop()
+"""
+
+ROWS_THERE = """
+from confluent_kafka import Consumer, TopicPartition
+def rows_there(servers, topic):
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "looking"})
+    there = sum(consumer.get_watermark_offsets(TopicPartition(topic, number))[1] for number in range(2))
+    consumer.close()
+    return there
+"""
+
+
+def test_stop_is_quick_and_prints_no_traceback_of_a_worker(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    topic, target = new_topic(kafka.bootstrap_servers, "in"), new_topic(kafka.bootstrap_servers, "out")
+    servers, stop = kafka.bootstrap_servers, threading.Event()
+
+    def keep_sending() -> None:
+        number = 0
+        while not stop.wait(0.02):
+            number += 1
+            produce(servers, topic, [{"id": number}], key="id")
+
+    sender = threading.Thread(target=keep_sending)
+    sender.start()
+    try:
+        code = ROWS_THERE + STOPPED.format(
+            servers=servers, topic=topic, target=target, checkpoint=str(tmp_path / "checkpoint")
+        )
+        result = run_python(code)
+    finally:
+        stop.set()
+        sender.join()
+    assert result.returncode == 0, result.stderr
+    assert float(result.stdout.split("stopped in")[1]) < 2
+    assert "Traceback" not in result.stderr
+    assert "BrokenPipe" not in result.stderr
+    assert "RealTimeModeAllowlist" not in result.stderr, "a warning about operators that Tailrace itself put there"
+
+
+def test_a_dead_worker_in_the_pool_is_not_given_to_the_next_query(pipeline: Pipeline, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+
+    def note(value: int) -> int:
+        pid_file.write_text(str(os.getpid()))
+        return value
+
+    rows = pipeline.rows().select(F.udf(note, "long")("id").alias("id"))
+    for turn in range(2):
+        pipeline.use_fresh_output(tmp_path / f"checkpoint-{turn}")
+        pipeline.send(range(10))
+        with pipeline.running(rows, epoch=LONG_EPOCH), pipeline.collect() as out:
+            until(lambda: len(out.rows()) >= 10, "ten rows")
+        os.kill(int(pid_file.read_text()), signal.SIGKILL)
