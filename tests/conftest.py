@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 import tailrace
 from tailrace import EmbeddedKafka
+from tests.helpers.pipeline import Pipeline
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -77,3 +78,8 @@ def unwritable_folder() -> Path:
 def checkpoint(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path / "checkpoint"
     shutil.rmtree(tmp_path / "checkpoint", ignore_errors=True)
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> Pipeline:
+    return Pipeline(spark, kafka, checkpoint)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tailrace import EmbeddedKafka
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import Collector, new_topic
 from tests.helpers.waiting import until
@@ -22,11 +21,6 @@ LONG_EPOCH = "60 seconds"
 @pytest.fixture(scope="module", params=["local[6]", "local-cluster[2,3,1024]"])
 def spark(request: pytest.FixtureRequest, new_session: Callable[[str], SparkSession]) -> SparkSession:
     return new_session(request.param)
-
-
-@pytest.fixture
-def pipeline(spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> Pipeline:
-    return Pipeline(spark, kafka, checkpoint)
 
 
 def ids_in(collector: Collector) -> set[int]:

@@ -16,7 +16,6 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tailrace import EmbeddedKafka
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import produce
 from tests.helpers.waiting import until
@@ -26,11 +25,6 @@ F: Any = functions
 
 LONG_EPOCH = "60 seconds"
 TIMEOUT = "spark.tailrace.python.timeout"
-
-
-@pytest.fixture
-def pipeline(spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> Pipeline:
-    return Pipeline(spark, kafka, checkpoint)
 
 
 @pytest.fixture

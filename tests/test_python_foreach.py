@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tailrace import EmbeddedKafka
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.waiting import until
 
@@ -29,11 +28,6 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-u
 def spark(new_session: Callable[[str], SparkSession]) -> SparkSession:
     """Two executors in processes of their own; the other tests of Python code run in one JVM."""
     return new_session("local-cluster[2,3,1024]")
-
-
-@pytest.fixture
-def pipeline(spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> Pipeline:
-    return Pipeline(spark, kafka, checkpoint)
 
 
 class Notes:

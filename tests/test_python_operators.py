@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from tailrace import EmbeddedKafka
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.waiting import until
 
@@ -27,11 +26,6 @@ LONG_EPOCH = "60 seconds"
 def spark(new_session: Callable[[str], SparkSession]) -> SparkSession:
     """Two executors in processes of their own; the other tests of Python code run in one JVM."""
     return new_session("local-cluster[2,4,1024]")
-
-
-@pytest.fixture
-def pipeline(spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> Pipeline:
-    return Pipeline(spark, kafka, checkpoint)
 
 
 def outcome(pipeline: Pipeline, query: DataFrame, *, rows: int, expect: int | None = None) -> list[dict[str, Any]]:

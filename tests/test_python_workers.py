@@ -22,11 +22,6 @@ from tests.helpers.waiting import until
 LONG_EPOCH = "60 seconds"
 
 
-@pytest.fixture
-def pipeline(spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> Pipeline:
-    return Pipeline(spark, kafka, checkpoint)
-
-
 def feeders(spark: SparkSession) -> list[str]:
     jvm: Any = spark.sparkContext._jvm
     threads = jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import socket
@@ -11,8 +12,15 @@ from typing import Any
 def main() -> None:
     daemon: Any = importlib.import_module(os.environ.get("TAILRACE_DAEMON_MODULE", "pyspark.daemon"))
     run = daemon.worker
+    tasks = 0
 
     def worker(sock: socket.socket, authenticated: bool) -> int:
+        nonlocal tasks
+        tasks += 1
+        if tasks == 2:
+            # The daemon collects garbage after each task, while the next epoch waits for its worker. What has
+            # survived the first task, mostly pandas and Arrow, need not be looked through again.
+            gc.freeze()
         if sock.family != socket.AF_UNIX:
             # Else a small answer waits until the other side has acknowledged the one before.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

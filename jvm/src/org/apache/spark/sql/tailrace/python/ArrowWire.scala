@@ -9,11 +9,13 @@ import org.apache.arrow.vector.{VectorSchemaRoot, VectorUnloader}
 import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter, WriteChannel}
 import org.apache.arrow.vector.ipc.message.{IpcOption, MessageSerializer}
 
+import org.apache.spark.api.python.{ChainedPythonFunctions, SpecialLengths}
 import org.apache.spark.api.python.PythonFunction.PythonAccumulator
-import org.apache.spark.api.python.SpecialLengths
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.arrow.{ArrowCompressionUtils, ArrowWriter}
 import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.execution.python.{ArrowPythonRunner, ArrowPythonWithNamedArgumentRunner}
+import org.apache.spark.sql.execution.python.EvalPythonExec.ArgumentMetadata
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.ArrowUtils
@@ -120,4 +122,33 @@ private[python] final class ArrowWire(
 }
 
 /** The session's choices about Arrow. */
-private[python] final case class ArrowFormat(timeZone: String, largeVarTypes: Boolean)
+private[python] final case class ArrowFormat(
+    timeZone: String,
+    largeVarTypes: Boolean,
+    runnerConf: Map[String, String]) {
+
+  /** One who knows functions that take columns of `schema`. */
+  def employer(
+      functions: Seq[(ChainedPythonFunctions, Long)],
+      evalType: Int,
+      arguments: Array[Array[ArgumentMetadata]],
+      schema: StructType,
+      metrics: Map[String, SQLMetric],
+      identity: WorkerIdentity): Employer =
+    new ArrowPythonWithNamedArgumentRunner(
+      functions,
+      evalType,
+      arguments,
+      schema,
+      timeZone,
+      largeVarTypes,
+      runnerConf,
+      metrics,
+      identity.jobArtifacts,
+      identity.session) with RealTimeRunner[Iterator[InternalRow], ColumnarBatch]
+}
+
+private[python] object ArrowFormat {
+  def of(conf: SQLConf): ArrowFormat =
+    ArrowFormat(conf.sessionLocalTimeZone, conf.arrowUseLargeVarTypes, ArrowPythonRunner.getPythonRunnerConfMap(conf))
+}

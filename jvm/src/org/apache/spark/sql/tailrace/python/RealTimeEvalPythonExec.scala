@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.execution.python.{ArrowPythonRunner, ArrowPythonWithNamedArgumentRunner, BatchEvalPythonExec, EvaluatePython, PythonSQLMetrics, PythonUDFWithNamedArgumentsRunner}
+import org.apache.spark.sql.execution.python.{BatchEvalPythonExec, EvaluatePython, PythonSQLMetrics, PythonUDFWithNamedArgumentsRunner}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructField, StructType, UserDefinedType}
 import org.apache.spark.sql.types.DataType.equalsIgnoreCompatibleCollation
@@ -39,9 +39,8 @@ case class RealTimeEvalPythonExec(
       if (evalType == PythonEvalType.SQL_BATCHED_UDF) {
         new PickledFunctions(call, resultAttrs.map(_.dataType), identity, pythonMetrics, conf.pysparkBinaryAsBytes)
       } else {
-        val format = ArrowFormat(conf.sessionLocalTimeZone, conf.arrowUseLargeVarTypes)
-        val runnerConf = ArrowPythonRunner.getPythonRunnerConfMap(conf)
-        new ArrowFunctions(call, evalType, resultAttrs.map(_.dataType), format, runnerConf, identity, pythonMetrics)
+        val types = resultAttrs.map(_.dataType)
+        new ArrowFunctions(call, evalType, types, ArrowFormat.of(conf), identity, pythonMetrics)
       }
     val limits = PythonLimits.of(
       conf,
@@ -88,26 +87,15 @@ private[python] final class ArrowFunctions(
     evalType: Int,
     resultTypes: Seq[DataType],
     format: ArrowFormat,
-    runnerConf: Map[String, String],
     identity: WorkerIdentity,
     metrics: Map[String, SQLMetric])
     extends RowFunctions {
 
   override def connect(arguments: InternalRow => InternalRow): (Employer, Wire) = {
     val schema = call.schema
-    val runner = new ArrowPythonWithNamedArgumentRunner(
-      call.functions,
-      evalType,
-      call.arguments,
-      schema,
-      format.timeZone,
-      format.largeVarTypes,
-      runnerConf,
-      metrics,
-      identity.jobArtifacts,
-      identity.session) with RealTimeRunner[Iterator[InternalRow], ColumnarBatch]
+    val employer = format.employer(call.functions, evalType, call.arguments, schema, metrics, identity)
     val answersEachBatch = !ArrowFunctions.OverIterators.contains(evalType)
-    (runner, new ArrowWire(schema, format, answersEachBatch, arguments, rowsOf, runner.accumulators, metrics))
+    (employer, new ArrowWire(schema, format, answersEachBatch, arguments, rowsOf, employer.accumulators, metrics))
   }
 
   private val expectedTypes = resultTypes.map(_.transformRecursively { case udt: UserDefinedType[_] => udt.sqlType })

@@ -10,7 +10,8 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
-import org.apache.spark.sql.execution.python.{ArrowPythonRunner, PythonSQLMetrics}
+import org.apache.spark.sql.execution.python.EvalPythonExec.ArgumentMetadata
+import org.apache.spark.sql.execution.python.PythonSQLMetrics
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch}
 
@@ -26,8 +27,7 @@ case class RealTimeMapInBatchExec(func: PythonUDF, output: Seq[Attribute], child
     val functions = Seq((ChainedPythonFunctions(Seq(func.func)), func.resultId.id))
     // The function takes the row as one struct, which Python sees as the frame's columns.
     val schema = StructType(Array(StructField("struct", child.schema)))
-    val format = ArrowFormat(conf.sessionLocalTimeZone, conf.arrowUseLargeVarTypes)
-    val runnerConf = ArrowPythonRunner.getPythonRunnerConfMap(conf)
+    val format = ArrowFormat.of(conf)
     val limits = PythonLimits.of(conf, conf.arrowMaxRecordsPerBatch)
     val identity = WorkerIdentity.of(this)
     val validate = conf.pysparkArrowValidateSchema
@@ -46,26 +46,17 @@ case class RealTimeMapInBatchExec(func: PythonUDF, output: Seq[Attribute], child
     }
 
     def connect(): (Employer, Wire) = {
-      val runner = new ArrowPythonRunner(
-        functions,
-        evalType,
-        Array(Array(0)),
-        schema,
-        format.timeZone,
-        format.largeVarTypes,
-        runnerConf,
-        metrics,
-        identity.jobArtifacts,
-        identity.session) with RealTimeRunner[Iterator[InternalRow], ColumnarBatch]
+      val arguments = Array(Array(ArgumentMetadata(0, None)))
+      val employer = format.employer(functions, evalType, arguments, schema, metrics, identity)
       val wire = new ArrowWire(
         schema,
         format,
         answersEachBatch = false,
         arguments = row => InternalRow(row),
         results = results,
-        runner.accumulators,
+        employer.accumulators,
         metrics)
-      (runner, wire)
+      (employer, wire)
     }
 
     child.execute().mapPartitionsInternal { rows =>
