@@ -7,6 +7,7 @@ the machine does not fall on one side alone.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -200,11 +201,11 @@ def print_seams(bench: Bench, epochs: int, rounds: int) -> None:
 
 
 def print_memory(bench: Bench, minutes: float) -> None:
-    print(f"## Memory under back-pressure\n\na function of 1 ms per row, {minutes:g} minutes, input twice as fast\n")
+    print(f"## Memory under back-pressure\n\n1 ms a row, {minutes:g} minutes, more rows than the function can take\n")
     source, target = bench.topic(), bench.topic()
     jvm: Any = bench.spark.sparkContext._jvm
     with running(bench.query(SLOW, source), bench.servers, target):
-        preload(bench.servers, source, int(minutes * 60 * 2000 * PARTITIONS))
+        preload(bench.servers, source, int(minutes * 60 * 1100 * PARTITIONS))
         table = []
         begun = time.monotonic()
         for step in range(6):
@@ -225,16 +226,22 @@ def print_memory(bench: Bench, minutes: float) -> None:
 
 
 def python_workers() -> list[int]:
-    found = []
+    """Of this process: a daemon and its workers, below the JVM."""
+    parents, commands = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                command = (entry / "cmdline").read_bytes()
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                commands[int(entry.name)] = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if b"tailrace_worker.daemon" in command:
-                found.append(int(entry.name))
-    return found
+
+    def is_ours(pid: int) -> bool:
+        while pid in parents and pid != os.getpid():
+            pid = parents[pid]
+        return pid == os.getpid()
+
+    return [pid for pid, command in commands.items() if b"tailrace_worker.daemon" in command and is_ours(pid)]
 
 
 def resident_mb(pid: int) -> float:
