@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -18,6 +19,7 @@ def start_with_log(builder: SparkSession.Builder, log: Path) -> SparkSession:
 
     A JVM that already runs keeps its output where it is.
     """
+    _log_interrupted_calls_to(log)
     try:
         if SparkContext._gateway is None:
             with log.open("ab") as output, interrupts_deferred():
@@ -32,3 +34,10 @@ def start_with_log(builder: SparkSession.Builder, log: Path) -> SparkSession:
         raise TailraceError(
             "TAILRACE_SPARK_NOT_STARTED", f"Spark does not start on {master}: {reason}", f"read its log: {log}"
         ) from None
+
+
+def _log_interrupted_calls_to(log: Path) -> None:
+    """Ctrl-C in the middle of a call into the JVM: Py4J reports the broken call, with a stack trace, as an error."""
+    calls = logging.getLogger("py4j")
+    calls.addHandler(logging.FileHandler(log, delay=True))
+    calls.propagate = False
