@@ -14,7 +14,7 @@ demo: plugin ## Run the main job on an embedded broker (ARGS="--seconds 30" for 
 	$(BIN)/tailrace demo $(ARGS)
 
 test: plugin ## Pass the tests (ARGS="tests/test_session.py" for some of them).
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 lint: plugin ## Check style and types.
 	$(BIN)/ruff check .
@@ -37,6 +37,7 @@ wheel: plugin ## Build dist/tailrace-*.whl with the plugin inside.
 bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.defaults
 	$(BIN)/python -m benchmarks.python_operators
+	$(BIN)/python -m benchmarks.latency_probes
 
 clean: ## Remove everything that was built here.
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/tailrace/_plugin/*.jar
@@ -50,5 +51,5 @@ $(READY): pyproject.toml jvm/hatch_build.py
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --group dev "pyspark==4.3.0"
-	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[demo]"
+	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[demo,web]"
 	@touch $@

@@ -37,6 +37,22 @@ def session(**settings: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
+class Bench:
+    """A broker and a session, and fresh topics for every measurement."""
+
+    def __init__(self, kafka: tailrace.EmbeddedKafka, spark: SparkSession) -> None:
+        self.kafka = kafka
+        self.spark = spark
+        self.servers = kafka.bootstrap_servers
+        self._topics = 0
+
+    def topic(self) -> str:
+        self._topics += 1
+        name = f"topic-{self._topics}"
+        self.kafka.create_topics([name], partitions=PARTITIONS)
+        return name
+
+
 def read(spark: SparkSession, servers: str, topic: str, **options: str) -> DataFrame:
     rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
     return rows.option("startingOffsets", "earliest").options(**options).load()

@@ -17,13 +17,24 @@ from typing import Any
 
 import pandas as pd
 from confluent_kafka import Consumer, TopicPartition
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import StringType
 
 import tailrace
-from benchmarks.common import PARTITIONS, drain_rate, latency, preload, print_table, read, rows_in, running, session
+from benchmarks.common import (
+    PARTITIONS,
+    Bench,
+    drain_rate,
+    latency,
+    preload,
+    print_table,
+    read,
+    rows_in,
+    running,
+    session,
+)
 from tailrace._paths import log_file
 from tailrace.harness import LatencyReport, LoadTest
 from tailrace.harness.machine import describe_machine
@@ -68,20 +79,8 @@ KINDS = {
 }
 
 
-class Bench:
-    """A broker and a session, and fresh topics for every measurement."""
-
-    def __init__(self, kafka: tailrace.EmbeddedKafka, spark: SparkSession) -> None:
-        self.kafka = kafka
-        self.spark = spark
-        self.servers = kafka.bootstrap_servers
-        self._topics = 0
-
-    def topic(self) -> str:
-        self._topics += 1
-        name = f"topic-{self._topics}"
-        self.kafka.create_topics([name], partitions=PARTITIONS)
-        return name
+class PythonBench(Bench):
+    """Queries with and without Python."""
 
     def query(self, kind: Query, source: str) -> DataFrame:
         rows = read(self.spark, self.servers, source)
@@ -123,7 +122,7 @@ def longest_gaps(servers: str, topic: str, count: int) -> list[float]:
     return sorted((float(after - before) for before, after in pairwise(times)), reverse=True)[:count]
 
 
-def print_latencies(bench: Bench, rates: list[int], seconds: int, rounds: int) -> None:
+def print_latencies(bench: PythonBench, rates: list[int], seconds: int, rounds: int) -> None:
     print(f"## Latency\n\n{rounds} × {seconds} s each, in turns; ratios to the query without Python\n")
     table = []
     for rate in rates:
@@ -146,7 +145,7 @@ def best(reports: list[LatencyReport], key: str) -> float:
     return float(statistics.median(getattr(report, key) for report in reports))
 
 
-def print_throughputs(bench: Bench, rows: int, rounds: int) -> None:
+def print_throughputs(bench: PythonBench, rows: int, rounds: int) -> None:
     print(f"## Throughput\n\n{rows:,} preloaded rows, from the first tenth to the last, rows/s\n")
     source = bench.topic()
     preload(bench.servers, source, rows)
@@ -163,7 +162,7 @@ def print_throughputs(bench: Bench, rows: int, rounds: int) -> None:
     print_table(["query", "Real-Time Mode", "micro-batch", "ratio"], table)
 
 
-def print_slow_function(bench: Bench, rows: int) -> None:
+def print_slow_function(bench: PythonBench, rows: int) -> None:
     print(f"## A function that sleeps for 1 ms\n\n{rows:,} preloaded rows on {PARTITIONS} partitions\n")
     source = bench.topic()
     preload(bench.servers, source, rows)
@@ -178,7 +177,7 @@ def print_slow_function(bench: Bench, rows: int) -> None:
     )
 
 
-def print_seams(bench: Bench, epochs: int, rounds: int) -> None:
+def print_seams(bench: PythonBench, epochs: int, rounds: int) -> None:
     print(f"## Epoch boundary\n\nlongest pause of the output, {rounds} × {epochs} boundaries of 5 s epochs, in ms\n")
     gaps: dict[str, list[float]] = {"no Python": [], "`udf` (Arrow)": [], "`pandas_udf`": []}
     for _ in range(rounds):
@@ -200,7 +199,7 @@ def print_seams(bench: Bench, epochs: int, rounds: int) -> None:
     )
 
 
-def print_memory(bench: Bench, minutes: float) -> None:
+def print_memory(bench: PythonBench, minutes: float) -> None:
     print(f"## Memory under back-pressure\n\n1 ms a row, {minutes:g} minutes, more rows than the function can take\n")
     source, target = bench.topic(), bench.topic()
     jvm: Any = bench.spark.sparkContext._jvm
@@ -264,7 +263,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"{describe_machine()}; {PARTITIONS} partitions\n")
     with tailrace.EmbeddedKafka() as kafka, session() as spark:
-        bench = Bench(kafka, spark)
+        bench = PythonBench(kafka, spark)
         if "latency" in arguments.only:
             print_latencies(bench, arguments.rates, arguments.seconds, arguments.rounds)
         if "throughput" in arguments.only:

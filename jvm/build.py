@@ -23,9 +23,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "jvm" / "src"
 WORKER = ROOT / "jvm" / "worker"
+# Types of libraries that the user brings: compiled against, and not part of the jar.
+STUBS = ROOT / "jvm" / "stubs"
 VERSION_FILE = ROOT / "src" / "tailrace" / "_version.py"
 JAR = ROOT / "src" / "tailrace" / "_plugin" / "tailrace-plugin.jar"
 
+OWN_PACKAGES = ("tailrace/", "org/apache/spark/sql/tailrace/")
 STAMP = "tailrace/build.properties"
 SCALAC_FLAGS = ("-deprecation", "-feature", "-unchecked", "-Xlint", "-Wunused", "-Werror", "-release:17")
 
@@ -71,6 +74,10 @@ def sources() -> list[Path]:
     return sorted(SOURCES.rglob("*.scala"))
 
 
+def stubs() -> list[Path]:
+    return sorted(STUBS.rglob("*.scala"))
+
+
 def worker_modules() -> list[Path]:
     """The Python that executors run; it travels in the jar, so that they need no installation."""
     return sorted(WORKER.rglob("*.py"))
@@ -81,7 +88,7 @@ def digest(spark_version: str) -> str:
     state = hashlib.sha256()
     for part in (tailrace_version(), spark_version, *SCALAC_FLAGS):
         state.update(part.encode() + b"\0")
-    for folder, files in ((SOURCES, sources()), (WORKER, worker_modules())):
+    for folder, files in ((SOURCES, sources()), (STUBS, stubs()), (WORKER, worker_modules())):
         for file in files:
             state.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return state.hexdigest()
@@ -98,7 +105,7 @@ def built_digest(jar: Path) -> str | None:
 
 def compile_into(folder: Path) -> None:
     command = [java_command(), "-Xss8m", "-cp", str(spark_jars() / "*"), "scala.tools.nsc.Main"]
-    command += ["-usejavacp", *SCALAC_FLAGS, "-d", str(folder), *map(str, sources())]
+    command += ["-usejavacp", *SCALAC_FLAGS, "-d", str(folder), *map(str, [*sources(), *stubs()])]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise BuildError(f"the plugin's Scala sources do not compile:\n{result.stdout}{result.stderr}")
@@ -108,7 +115,9 @@ def write_jar(jar: Path, classes: Path, stamp: str) -> None:
     """Sorted entries with fixed times and modes: the same classes give the same bytes."""
     entries = {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", STAMP: stamp.encode()}
     for path in sorted(classes.rglob("*.class")):
-        entries[path.relative_to(classes).as_posix()] = path.read_bytes()
+        name = path.relative_to(classes).as_posix()
+        if name.startswith(OWN_PACKAGES):
+            entries[name] = path.read_bytes()
     for path in worker_modules():
         entries[path.relative_to(WORKER).as_posix()] = path.read_bytes()
     jar.parent.mkdir(parents=True, exist_ok=True)

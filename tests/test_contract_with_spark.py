@@ -18,9 +18,11 @@ CLASSES_WE_TOUCH = [
     "org.apache.spark.api.python.SpecialLengths",
     "org.apache.spark.sql.SparkSessionExtensions",
     "org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement",
+    "org.apache.spark.sql.execution.CollectMetricsExec",
     "org.apache.spark.sql.execution.ColumnarRule",
     "org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec",
     "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec",
+    "org.apache.spark.sql.execution.exchange.ShuffleExchangeExec",
     "org.apache.spark.sql.execution.python.ArrowEvalPythonExec",
     "org.apache.spark.sql.execution.python.BatchEvalPythonExec",
     "org.apache.spark.sql.execution.python.MapInArrowExec",
@@ -37,12 +39,24 @@ METHODS_WE_CALL = {
     "org.apache.spark.sql.execution.python.ArrowPythonRunner": {"getPythonRunnerConfMap"},
     "org.apache.spark.sql.execution.python.BatchEvalPythonExec": {"getInputIterator"},
     "org.apache.spark.sql.execution.python.EvaluatePython": {"makeFromJava", "registerPicklers", "toJava"},
+    "org.apache.spark.sql.execution.CollectMetricsExec": {"collectedMetrics", "resetMetrics"},
+    "org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec": {"batchDurationMs", "inputPartitions"},
     "org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite": {"writeSupport"},
+    # Of the connector, called by their shape.
+    "org.apache.spark.sql.kafka010.KafkaBatchInputPartition": {"offsetRange"},
+    "org.apache.spark.sql.kafka010.KafkaMicroBatchStream": {"kafkaOffsetReader"},
+    "org.apache.spark.sql.kafka010.KafkaOffsetRange": {"fromOffset", "topicPartition"},
+    "org.apache.spark.sql.kafka010.KafkaOffsetReaderAdmin": {"driverKafkaParams"},
+    "org.apache.kafka.clients.admin.Admin": {"close", "create", "listOffsets"},
+    "org.apache.kafka.clients.admin.OffsetSpec": {"latest"},
     "org.apache.spark.sql.SparkSessionExtensions": {"injectColumnar", "injectHintResolutionRule"},
     "org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement": {"sink", "trigger"},
     "org.apache.spark.util.MavenUtils": {"buildIvySettings", "loadIvySettings", "resolveMavenCoordinates"},
 }
-FIELDS_WE_OPEN = {"org.apache.spark.sql.execution.python.streaming.PythonForeachWriter": {"func", "schema"}}
+FIELDS_WE_OPEN = {
+    "org.apache.spark.sql.execution.python.streaming.PythonForeachWriter": {"func", "schema"},
+    "org.apache.spark.sql.kafka010.KafkaRowWriter": {"callback"},
+}
 # What `tailrace_worker` puts its own in the place of, or calls.
 NAMES_IN_PYSPARKS_WORKER = {
     "pyspark.daemon": {"manager", "worker"},
@@ -53,6 +67,7 @@ NAMES_IN_PYSPARKS_WORKER = {
 SETTINGS_WE_USE = [
     "spark.sql.streaming.realTimeMode.allowlistCheck",
     "spark.sql.streaming.realTimeMode.minBatchDuration",
+    "spark.sql.streaming.streamingQueryListeners",
     *(default.key for default in REAL_TIME_DEFAULTS),
 ]
 

@@ -47,9 +47,14 @@ def test_the_blocks_above_are_all_there_are() -> None:
 def test_the_error_page_has_exactly_the_codes_of_the_sources() -> None:
     sources = [*ROOT.glob("src/**/*.py"), *ROOT.glob("jvm/**/*.scala")]
     in_code = {code for source in sources for code in re.findall(r'"(TAILRACE_[A-Z_]+)"', source.read_text())}
-    on_page = set(re.findall(r"^\| `(TAILRACE_[A-Z_]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
-    assert on_page
-    assert on_page == in_code - NOT_CODES
+    finding_codes = set(re.findall(r'"(TAILRACE_[A-Z_]+)"', (ROOT / "src/tailrace/monitor/findings.py").read_text()))
+    assert codes_on("errors.md")
+    assert codes_on("errors.md") == in_code - NOT_CODES - finding_codes
+    assert codes_on("see-the-tail.md") == finding_codes
+
+
+def codes_on(page: str) -> set[str]:
+    return set(re.findall(r"^\| `(TAILRACE_[A-Z_]+)`", (ROOT / "docs" / page).read_text(), re.MULTILINE))
 
 
 def test_every_default_is_documented_with_its_reason() -> None:

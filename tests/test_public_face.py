@@ -5,7 +5,16 @@ from importlib import metadata
 import tailrace
 from tests.helpers.processes import run_python
 
-EXPORTED = {"EmbeddedKafka", "TailraceError", "__version__", "configure"}
+EXPORTED = {
+    "EmbeddedKafka",
+    "Latency",
+    "TailraceError",
+    "__version__",
+    "configure",
+    "dashboard",
+    "latency",
+    "measure",
+}
 
 
 def test_the_face_is_narrow_and_documented() -> None:

@@ -121,13 +121,13 @@ def test_a_map_names_the_records_of_its_batch(pipeline: Pipeline, flag: Path) ->
     assert int(one_of[1]) <= 2345 <= int(one_of[2])
 
 
-def test_behind_a_shuffle_the_error_says_that_the_place_is_not_known(pipeline: Pipeline, flag: Path) -> None:
+def test_behind_a_shuffle_the_error_names_the_record_too(pipeline: Pipeline, flag: Path) -> None:
     counts = pipeline.rows().groupBy("key").agg(F.max("id").alias("id"))
     query = start(pipeline, KINDS["udf with Arrow"](counts, 3, flag))
     pipeline.send(range(4))
     message = failure_of(query)
     assert "cannot score 3" in message
-    assert "a record whose place in the source is not known" in message
+    assert f"the record at topic '{pipeline.input}', partition " in message
 
 
 def test_what_fails_before_the_first_record_says_so(pipeline: Pipeline) -> None:

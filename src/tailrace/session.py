@@ -14,22 +14,28 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
+from rich.markup import escape
 
 from tailrace import _jars
+from tailrace._console import console
 from tailrace._defaults import REAL_TIME_DEFAULTS
 from tailrace._interrupts import interrupts_deferred
 from tailrace._java import require_java
-from tailrace._plugin import CLIENT_VERSION_KEY, EXTENSION_CLASS, PLUGIN_CLASS, plugin_jar
+from tailrace._plugin import CLIENT_VERSION_KEY, EXTENSION_CLASS, LISTENER_CLASS, PLUGIN_CLASS, plugin_jar
 from tailrace._user_conf import user_conf
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
+from tailrace.monitor import monitor_of
+from tailrace.web.application import dashboard, port_of
+
+LISTENERS_KEY = "spark.sql.streaming.streamingQueryListeners"
 
 
 def configure(builder: SparkSession.Builder, *, kafka_connector: bool = True) -> SparkSession.Builder:
     """Add the Tailrace plugin, the Kafka connector and the real-time defaults to a session builder.
 
-    Lists (`spark.jars`, `spark.sql.extensions`, `spark.plugins`) are merged with what the user set on
-    the builder, with spark-submit or in spark-defaults.conf; any other setting of the user's wins.
+    Lists (`spark.jars`, `spark.sql.extensions`, `spark.plugins`, streaming listeners) are merged with what the user
+    set on the builder, with spark-submit or in spark-defaults.conf; any other setting of the user's wins.
     The first call on a machine downloads the Kafka connector's jars; later calls work offline.
 
         spark = tailrace.configure(SparkSession.builder.master("local[8]")).getOrCreate()
@@ -58,12 +64,16 @@ class RealTimeBuilder(SparkSession.Builder):
     def getOrCreate(self) -> SparkSession:
         self._prepare_jvm()
         with _plugin_errors_stated():
-            return super().getOrCreate()
+            session = super().getOrCreate()
+        _watch(session)
+        return session
 
     def create(self) -> SparkSession:
         self._prepare_jvm()
         with _plugin_errors_stated():
-            return super().create()
+            session = super().create()
+        _watch(session)
+        return session
 
     def _complete(self) -> None:
         """Merge our settings into the user's; doing it twice is doing it once."""
@@ -80,6 +90,7 @@ class RealTimeBuilder(SparkSession.Builder):
             "spark.jars": _merged(conf.get("spark.jars"), map(str, jars)),
             "spark.sql.extensions": _merged(conf.get("spark.sql.extensions"), [EXTENSION_CLASS]),
             "spark.plugins": _merged(conf.get("spark.plugins"), [PLUGIN_CLASS]),
+            LISTENERS_KEY: _merged(conf.get(LISTENERS_KEY), [LISTENER_CLASS]),
         }
         defaults = {default.key: default.value for default in REAL_TIME_DEFAULTS} | _cores_of_local_cluster(conf)
         defaults[CLIENT_VERSION_KEY] = __version__
@@ -93,6 +104,17 @@ class RealTimeBuilder(SparkSession.Builder):
             with interrupts_deferred():
                 SparkContext._ensure_initialized(conf=spark_conf(self))
             _add_to_driver(self._options["spark.jars"])
+
+
+def _watch(session: SparkSession) -> None:
+    """Follow the session's queries from the beginning, so that the first look at them tells of the last minute."""
+    monitor_of(session)
+    if port_of(session) is not None:
+        try:
+            dashboard(session)
+        except TailraceError as problem:
+            # Queries run without it, and a second application on a machine finds the port taken.
+            console.print(f"[yellow]No dashboard:[/] {escape(problem.problem)} {escape(problem.fix)}", soft_wrap=True)
 
 
 def spark_conf(builder: SparkSession.Builder) -> SparkConf:

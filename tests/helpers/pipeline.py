@@ -17,9 +17,9 @@ from tests.helpers.topics import Collector, new_topic, produce
 class Pipeline:
     """A query from one fresh topic to another, started and stopped at will."""
 
-    def __init__(self, spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> None:
+    def __init__(self, spark: SparkSession, kafka: EmbeddedKafka | str, checkpoint: Path) -> None:
         self.spark = spark
-        self.servers = kafka.bootstrap_servers
+        self.servers = kafka if isinstance(kafka, str) else kafka.bootstrap_servers
         self.checkpoint = checkpoint
         self.input = new_topic(self.servers, "in")
         self.output = new_topic(self.servers, "out")
@@ -37,6 +37,10 @@ class Pipeline:
 
     def rows(self) -> DataFrame:
         return self.raw().select(F.from_json("value", "id LONG, key STRING, sent_ns LONG").alias("row")).select("row.*")
+
+    def numbered(self) -> DataFrame:
+        """What a load test sends."""
+        return self.raw().select(F.from_json("value", "number LONG, intended_ns LONG").alias("row")).select("row.*")
 
     def counts(self) -> DataFrame:
         return (

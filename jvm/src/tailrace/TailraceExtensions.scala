@@ -4,6 +4,7 @@ import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery}
+import org.apache.spark.sql.tailrace.provenance.FollowRows
 import org.apache.spark.sql.tailrace.python.ReplacePythonOperators
 
 /**
@@ -11,6 +12,7 @@ import org.apache.spark.sql.tailrace.python.ReplacePythonOperators
  *
  *  1. [[CheckRealTimeQuery]]: at `start()`, refuses what cannot run in Real-Time Mode, and says what to do instead.
  *  1. [[ReplacePythonOperators]]: before each epoch, gives Python functions operators that pass rows on at once.
+ *  1. [[FollowRows]]: lets each row's origin follow it, which is how errors name a record and latencies are known.
  *  1. [[CheckRealTimePlan]]: then refuses what only the planner decides, such as the kind of a join.
  *
  * The checks stand in for Spark's allowlist, which [[TailracePlugin]] hands over.
@@ -26,7 +28,7 @@ class TailraceExtensions extends (SparkSessionExtensions => Unit) {
 
   private object RealTimePlan extends ColumnarRule {
     override def preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
-      override def apply(plan: SparkPlan): SparkPlan = CheckRealTimePlan(ReplacePythonOperators(plan))
+      override def apply(plan: SparkPlan): SparkPlan = CheckRealTimePlan(FollowRows(ReplacePythonOperators(plan)))
     }
     // Once more at the end: another extension's rules may have replaced operators in between.
     override def postColumnarTransitions: Rule[SparkPlan] = CheckRealTimePlan

@@ -5,21 +5,41 @@ import java.util.{Collections, Map => JMap}
 import org.apache.spark.{SPARK_VERSION, SparkContext}
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
 import org.apache.spark.sql.tailrace.Allowlist
+import org.apache.spark.sql.tailrace.latency.{LiveFigures, Report, Reporter}
 
 /**
- * Tailrace's entry point in the driver. Spark refuses to start when this class is missing, which is
+ * Tailrace's entry point in the driver and the executors. Spark refuses to start when this class is missing, which is
  * why the handshake and the handling of Spark's allowlist are here and not in the session extension,
  * whose absence Spark only logs.
  */
 class TailracePlugin extends SparkPlugin {
   override def driverPlugin(): DriverPlugin = new TailraceDriverPlugin
-  override def executorPlugin(): ExecutorPlugin = null
+  override def executorPlugin(): ExecutorPlugin = new TailraceExecutorPlugin
 }
 
 private class TailraceDriverPlugin extends DriverPlugin {
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
     Handshake.check(plugin.conf.getOption(Handshake.ClientVersionKey), SPARK_VERSION)
     Allowlist.handOver(context)
+    LiveFigures.reset()
     Collections.emptyMap()
   }
+
+  override def receive(message: Any): AnyRef = {
+    Some(message).collect { case report: Report => LiveFigures.received(report) }
+    null
+  }
+
+  override def shutdown(): Unit = LiveFigures.reset()
+}
+
+private class TailraceExecutorPlugin extends ExecutorPlugin {
+  private var reporter: Option[Reporter] = None
+
+  override def init(context: PluginContext, settings: JMap[String, String]): Unit = {
+    reporter = Some(new Reporter(context))
+    reporter.foreach(_.start())
+  }
+
+  override def shutdown(): Unit = reporter.foreach(_.stop())
 }

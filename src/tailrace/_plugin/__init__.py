@@ -9,6 +9,8 @@ from tailrace.errors import TailraceError
 
 PLUGIN_CLASS = "tailrace.TailracePlugin"
 EXTENSION_CLASS = "tailrace.TailraceExtensions"
+LISTENER_CLASS = "org.apache.spark.sql.tailrace.latency.QueryEvents"
+LIVE_FIGURES_CLASS = "org.apache.spark.sql.tailrace.latency.LiveFigures"
 CLIENT_VERSION_KEY = "spark.tailrace.clientVersion"
 
 

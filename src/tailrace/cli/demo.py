@@ -40,6 +40,10 @@ def demo(
     output: Annotated[
         Path | None, typer.Option(help="Folder for the plot and the figures.", show_default="in the cache folder")
     ] = None,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Afterwards, run on in Real-Time Mode until Ctrl-C, to look at the dashboard."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON on standard output.")] = False,
 ) -> None:
     """Score card payments in flight: as micro-batch, then in Real-Time Mode with only the trigger changed."""
@@ -52,15 +56,19 @@ def demo(
         modes=modes,
         bootstrap_servers=bootstrap_servers,
         checkpoint_location=checkpoint_location,
+        keep=keep,
     )
-    result = run_demo(options, DemoView(console))
-    plot = _draw(result, folder)
-    figures = json.dumps(report.to_dict(result, plot), indent=2)
-    (folder / "figures.json").write_text(figures + "\n", encoding="utf-8")
-    if as_json:
-        print(figures)
-    else:
-        report.show(result, plot, Console())
+
+    def show(result: DemoResult) -> None:
+        plot = _draw(result, folder)
+        figures = json.dumps(report.to_dict(result, plot), indent=2)
+        (folder / "figures.json").write_text(figures + "\n", encoding="utf-8")
+        if as_json:
+            print(figures)
+        else:
+            report.show(result, plot, Console())
+
+    result = run_demo(options, DemoView(console), show)
     lost = sum(measured.lost for measured in result.reports.values())
     if lost:
         raise TailraceError(

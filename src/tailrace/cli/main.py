@@ -17,6 +17,7 @@ from tailrace._version import __version__
 from tailrace.cli.demo import demo
 from tailrace.cli.doctor import doctor
 from tailrace.cli.kafka import kafka
+from tailrace.cli.top import top
 from tailrace.errors import TailraceError
 
 FAILED, INTERRUPTED = 1, 130
@@ -46,6 +47,7 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 
 app.command()(_interruptible(demo))
 app.command()(_interruptible(doctor))
+app.command()(_interruptible(top))
 app.add_typer(kafka, name="kafka")
 
 

@@ -58,4 +58,5 @@ def write_decisions(decisions: DataFrame, bootstrap_servers: str, topic: str, ch
         .option("topic", topic)
         .option("checkpointLocation", checkpoint)
         .outputMode("update")
+        .queryName("fraud scoring")
     )

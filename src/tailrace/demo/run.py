@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from rich.markup import escape
 
 from tailrace import _jars
 from tailrace._console import console, working
@@ -29,6 +30,7 @@ from tailrace.errors import TailraceError
 from tailrace.harness import LatencyReport, LoadTest
 from tailrace.kafka import EmbeddedKafka, create_topics, delete_topics, require_broker
 from tailrace.session import configure
+from tailrace.web.application import dashboard
 
 PARTITIONS = 2
 SHUFFLE_PARTITIONS = 2
@@ -39,6 +41,7 @@ SHORTEST_EPOCH_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
 WARM_UP_EPOCHS = 8
 WARM_UP_S = 8
 STOPPED_WITHIN_S = 20
+SECONDS_OF_A_KEPT_EPOCH = 60
 
 
 class Mode(StrEnum):
@@ -53,6 +56,7 @@ class DemoOptions:
     modes: tuple[Mode, ...]
     bootstrap_servers: str | None = None
     checkpoint_location: Path | None = None
+    keep: bool = False
 
     @property
     def epoch_s(self) -> int:
@@ -71,7 +75,8 @@ class DemoResult:
     spark_log: Path
 
 
-def run_demo(options: DemoOptions, view: DemoView) -> DemoResult:
+def run_demo(options: DemoOptions, view: DemoView, on_measured: Callable[[DemoResult], None]) -> DemoResult:
+    """Measure each mode, hand the result over, and with `keep` run on until Ctrl-C."""
     view.introduce(options.rate, options.epoch_s)
     model = _model()
     with ExitStack() as stack:
@@ -81,9 +86,14 @@ def run_demo(options: DemoOptions, view: DemoView) -> DemoResult:
             # An embedded broker takes its topics with it.
             stack.callback(topics.delete)
         spark, log = _spark(stack)
+        _show_dashboard(spark, stack)
         run = _Run(spark, topics, model, options, folder)
         reports = {mode: run.measure(mode, view) for mode in options.modes}
-        return DemoResult(options, reports, log)
+        result = DemoResult(options, reports, log)
+        on_measured(result)
+        if options.keep:
+            run.go_on()
+        return result
 
 
 def _model() -> FraudModel:
@@ -135,6 +145,14 @@ def _spark(stack: ExitStack) -> tuple[SparkSession, Path]:
     return spark, log
 
 
+def _show_dashboard(spark: SparkSession, stack: ExitStack) -> None:
+    """The page tells what the queries do from inside; real-time ones only."""
+    try:
+        stack.callback(dashboard(spark).stop)
+    except TailraceError as missing:
+        console.print(f"[yellow]No dashboard:[/] {escape(missing.problem)} {escape(missing.fix)}", soft_wrap=True)
+
+
 class _Topics:
     """Fresh topics for each query, deleted together at the end.
 
@@ -183,6 +201,20 @@ class _Run:
             with view.measuring(mode.value, seconds) as load.on_snapshot:
                 report = load.measure(seconds=seconds, check=check)
             return dataclasses.replace(report, epoch_boundaries_s=_boundaries(query, report, mode))
+
+    def go_on(self) -> None:
+        """Run in Real-Time Mode until Ctrl-C."""
+        with self._query(f"{SECONDS_OF_A_KEPT_EPOCH} seconds") as (query, _load):
+            console.print(
+                "The query runs on in Real-Time Mode, for you to look at its dashboard. Ctrl-C ends the demo."
+            )
+            check = _raise_if_failed(query)
+            try:
+                while True:
+                    check()
+                    time.sleep(1)
+            except KeyboardInterrupt:
+                console.print("Stopping.")
 
     def _warm_up(self, mode: Mode) -> None:
         """Both modes are measured warm: code compiled, clients connected, boundaries passed."""

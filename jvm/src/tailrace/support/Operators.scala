@@ -5,6 +5,8 @@ object Operators {
   private val Exec = "org.apache.spark.sql.execution"
   private val Stateful = s"$Exec.streaming.operators.stateful"
   private val Python = "org.apache.spark.sql.tailrace.python"
+  private val Provenance = "org.apache.spark.sql.tailrace.provenance"
+  private val Latency = "org.apache.spark.sql.tailrace.latency"
 
   private val RowByRow = "Row by row"
   private val Joins = "Joins"
@@ -44,7 +46,10 @@ object Operators {
     yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must give results as it goes."),
     yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle."),
     yes(NeverWritten, "foreach (Python)", s"$Python.RealTimeForeachExec"),
-    yes(NeverWritten, "the position of a row in its source", s"$Python.RealTimePositionExec"),
+    yes(NeverWritten, "the origin of a row, noted", s"$Provenance.FollowFromSourceExec"),
+    yes(NeverWritten, "the origin of a row, into a shuffle", s"$Provenance.FollowIntoShuffleExec"),
+    yes(NeverWritten, "the origin of a row, out of a shuffle", s"$Provenance.FollowOutOfShuffleExec"),
+    yes(NeverWritten, "an epoch's latency in its progress", s"$Latency.LatencyInProgressExec"),
     yes(NeverWritten, "typed objects in (JVM)", s"$Exec.DeserializeToObjectExec"),
     yes(NeverWritten, "typed objects out (JVM)", s"$Exec.SerializeFromObjectExec"),
     yes(NeverWritten, "typed groupByKey (JVM)", s"$Exec.AppendColumnsExec"),
@@ -200,4 +205,8 @@ object Operators {
   val all: Seq[Support] = supported ++ unsupported :+ RangeRepartition
 
   def of(className: String, nodeName: String): Support = byClass.getOrElse(className, unknown(className, nodeName))
+
+  /** What users call the operator; none if they never write it. */
+  def documentedName(className: String): Option[String] =
+    byClass.get(className).filter(_.group != NeverWritten).map(_.name)
 }

@@ -6,9 +6,10 @@ import java.util.concurrent.locks.ReentrantLock
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.tailrace.provenance.Origin
 
 /** A row on its way to Python. */
-private[python] final class Waiting(val row: InternalRow, val position: SourcePosition) {
+private[python] final class Waiting(val row: InternalRow, val origin: Origin) {
   def bytes: Int = row match {
     case unsafe: UnsafeRow => unsafe.getSizeInBytes
     case _ => Backlog.AssumedRowBytes
@@ -19,7 +20,6 @@ private[python] final class Waiting(val row: InternalRow, val position: SourcePo
 private[python] final class Batch(val entries: Array[Waiting], val sentNanos: Long) {
   var unanswered: Int = entries.length
   val bytes: Long = entries.iterator.map(_.bytes.toLong).sum
-  def positions: Seq[SourcePosition] = entries.toSeq.map(_.position)
 }
 
 /**
@@ -30,8 +30,9 @@ private[python] final class Batch(val entries: Array[Waiting], val sentNanos: Lo
  * leaves with that of its last.
  *
  * @param keepsRows whether rows are remembered until their results are there
+ * @param onDone    told how many nanoseconds the worker was busy with a batch
  */
-private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean) {
+private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean, onDone: Long => Unit) {
   import Backlog._
 
   private val lock = new ReentrantLock
@@ -165,6 +166,7 @@ private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean) {
     val now = System.nanoTime()
     val busy = now - math.max(batch.sentNanos, lastTakenNanos)
     lastTakenNanos = now
+    onDone(busy)
     val rows = batch.entries.length
     if (busy > 2 * BatchNanos) {
       rowsPerBatch = math.max(1, (rows * BatchNanos / busy).toInt)

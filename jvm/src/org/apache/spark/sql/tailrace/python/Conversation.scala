@@ -12,6 +12,8 @@ import org.apache.spark.TaskContext
 import org.apache.spark.api.python.PythonException
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.tailrace.latency.{Figure, TaskIdentity}
+import org.apache.spark.sql.tailrace.provenance.{CurrentRow, SourcePosition}
 import org.apache.spark.util.{DirectByteBufferOutputStream, UninterruptibleThread, Utils}
 
 /**
@@ -50,7 +52,8 @@ private[python] final class Conversation(
   private val counted = new CountedInput(new BufferedInputStream(channel, BufferBytes))
   private val in = new DataInputStream(counted)
   private val outbound = new DirectByteBufferOutputStream(BufferBytes)
-  private val backlog = new Backlog(limits.maxRowsPerBatch, keepsRows)
+  private val busy = if (inputRow.timed) TaskIdentity.ofThisTask().ofStage(Figure.Python, inputRow.stage) else null
+  private val backlog = new Backlog(limits.maxRowsPerBatch, keepsRows, onDone)
   private val kept = new ConcurrentLinkedQueue[Batch]
 
   @volatile private var stopping = false
@@ -114,7 +117,7 @@ private[python] final class Conversation(
     answer = null
     if (!keepsRows) {
       // Which of the batch's rows it came from, only the function knows.
-      backlog.atWork.foreach(batch => outputRow.set(batch.entries.last.position))
+      backlog.atWork.foreach(batch => outputRow.restore(batch.entries.last.origin))
     }
     heard
   }
@@ -133,7 +136,7 @@ private[python] final class Conversation(
     if (keptIndex == keptBatch.entries.length) {
       backlog.settled(keptBatch)
     }
-    outputRow.set(entry.position)
+    outputRow.restore(entry.origin)
     entry.row
   }
 
@@ -146,7 +149,7 @@ private[python] final class Conversation(
     while (!stopping && input.hasNext) {
       val row = input.next()
       if (!deaf) {
-        backlog.add(new Waiting(row.copy(), inputRow.get))
+        backlog.add(new Waiting(row.copy(), inputRow.keep()))
         while (sendOne()) {}
         while (backlog.awaitRoom()) {
           sendOne()
@@ -203,6 +206,10 @@ private[python] final class Conversation(
     }
   }
 
+  private def onDone(busyNanos: Long): Unit = if (busy != null) {
+    busy.record(NANOSECONDS.toMicros(busyNanos), 1)
+  }
+
   private def hangUp(): Unit = {
     deaf = true
     backlog.close()
@@ -220,7 +227,7 @@ private[python] final class Conversation(
         dismiss()
         val batch = backlog.atWork
         throw failure.row match {
-          case Some(row) => PythonErrors.raised(failure.traceback, batch.map(_.positions.slice(row, row + 1)))
+          case Some(row) => PythonErrors.raised(failure.traceback, batch.map(positions(_).slice(row, row + 1)))
           case None => batch.flatMap(failureOfOneRow).getOrElse(PythonErrors.raised(failure.traceback, atWork))
         }
       case _: IOException if feederFailure != null =>
@@ -268,16 +275,19 @@ private[python] final class Conversation(
   private def partingMsLeft: Long =
     partingSince.fold(LongestWaitMs)(since => PartingMs - NANOSECONDS.toMillis(System.nanoTime() - since))
 
-  private def atWork: PythonErrors.AtWork = backlog.atWork.map(_.positions)
+  private def atWork: PythonErrors.AtWork = backlog.atWork.map(positions)
+
+  private def positions(batch: Batch): Seq[SourcePosition] =
+    batch.entries.toSeq.map(entry => inputRow.places.positionOf(entry.origin))
 
   /** The failure as it is when the rows of the batch are given to the functions one at a time. */
   private def failureOfOneRow(batch: Batch): Option[Throwable] = {
-    if (!repeatable || batch.entries.length == 1 || batch.positions.contains(null)) {
+    if (!repeatable || batch.entries.length == 1 || positions(batch).contains(null)) {
       None
     } else {
       val current = CurrentRow.ofThisTask()
       val rows = batch.entries.iterator.map { entry =>
-        current.set(entry.position)
+        current.restore(entry.origin)
         entry.row
       }
       val oneByOne = PythonLimits(math.min(limits.timeoutMs, SearchMs), maxRowsPerBatch = 1)

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.tailrace.python
 
 import org.apache.spark.api.python.PythonException
+import org.apache.spark.sql.tailrace.provenance.SourcePosition
 
 import tailrace.TailraceException
 

@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.python.{BatchEvalPythonExec, EvaluatePython, PythonSQLMetrics, PythonUDFWithNamedArgumentsRunner}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.tailrace.provenance.UsesOrigins
 import org.apache.spark.sql.types.{DataType, StructField, StructType, UserDefinedType}
 import org.apache.spark.sql.types.DataType.equalsIgnoreCompatibleCollation
 import org.apache.spark.sql.vectorized.ColumnarBatch
@@ -26,7 +27,8 @@ case class RealTimeEvalPythonExec(
     child: SparkPlan,
     evalType: Int)
     extends UnaryExecNode
-    with PythonSQLMetrics {
+    with PythonSQLMetrics
+    with UsesOrigins {
 
   override def output: Seq[Attribute] = child.output ++ resultAttrs
   override def producedAttributes: AttributeSet = AttributeSet(resultAttrs)

@@ -18,6 +18,7 @@ import org.apache.spark.sql.execution.python.streaming.PythonForeachWriter
 import org.apache.spark.sql.execution.streaming.sources.ForeachWriterTable
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
+import org.apache.spark.sql.tailrace.provenance.UsesOrigins
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -26,7 +27,8 @@ import org.apache.spark.sql.types.StructType
  */
 case class RealTimeForeachExec(func: PythonFunction, schemaInPython: StructType, child: SparkPlan)
     extends UnaryExecNode
-    with PythonSQLMetrics {
+    with PythonSQLMetrics
+    with UsesOrigins {
 
   override def output: Seq[Attribute] = child.output
 

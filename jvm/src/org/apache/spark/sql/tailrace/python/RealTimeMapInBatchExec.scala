@@ -12,13 +12,15 @@ import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.python.EvalPythonExec.ArgumentMetadata
 import org.apache.spark.sql.execution.python.PythonSQLMetrics
+import org.apache.spark.sql.tailrace.provenance.UsesOrigins
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch}
 
 /** `mapInPandas` and `mapInArrow`: a Python function over an iterator of batches, free in what it gives back. */
 case class RealTimeMapInBatchExec(func: PythonUDF, output: Seq[Attribute], child: SparkPlan)
     extends UnaryExecNode
-    with PythonSQLMetrics {
+    with PythonSQLMetrics
+    with UsesOrigins {
 
   override def producedAttributes: AttributeSet = AttributeSet(output)
   override def outputPartitioning: Partitioning = child.outputPartitioning

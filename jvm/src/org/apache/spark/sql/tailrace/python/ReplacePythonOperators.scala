@@ -4,37 +4,28 @@ import org.apache.spark.api.python.PythonEvalType
 import org.apache.spark.sql.catalyst.expressions.PythonUDF
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.datasources.v2.{RealTimeStreamScanExec, WriteToDataSourceV2Exec}
+import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec
 import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec, MapInArrowExec, MapInPandasExec}
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
+import org.apache.spark.sql.tailrace.provenance.Stages
 
 /** In a real-time plan, puts operators that pass rows on at once in the place of Spark's Python operators. */
 object ReplacePythonOperators extends Rule[SparkPlan] {
-  override def apply(plan: SparkPlan): SparkPlan = {
-    val replaced = plan.transformUp {
-      case node if !readsStream(node) => node
-      case eval: ArrowEvalPythonExec =>
-        RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, eval.child, eval.evalType)
-      case eval: BatchEvalPythonExec =>
-        RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, eval.child, PythonEvalType.SQL_BATCHED_UDF)
-      case map: MapInPandasExec if !map.isBarrier && map.profile.isEmpty =>
-        RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, map.child)
-      case map: MapInArrowExec if !map.isBarrier && map.profile.isEmpty =>
-        RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, map.child)
-      case write @ WriteToDataSourceV2Exec(batchWrite: MicroBatchWrite, _, query, _, _) =>
-        batchWrite.writeSupport match {
-          case foreach: PythonForeachWrite =>
-            write.copy(query = RealTimeForeachExec(foreach.func, foreach.schema, query))
-          case _ => write
-        }
-    }
-    if (replaced eq plan) plan else withPositions(replaced)
+  override def apply(plan: SparkPlan): SparkPlan = plan.transformUp {
+    case node if !Stages.reads(node) => node
+    case eval: ArrowEvalPythonExec =>
+      RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, eval.child, eval.evalType)
+    case eval: BatchEvalPythonExec =>
+      RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, eval.child, PythonEvalType.SQL_BATCHED_UDF)
+    case map: MapInPandasExec if !map.isBarrier && map.profile.isEmpty =>
+      RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, map.child)
+    case map: MapInArrowExec if !map.isBarrier && map.profile.isEmpty =>
+      RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, map.child)
+    case write @ WriteToDataSourceV2Exec(batchWrite: MicroBatchWrite, _, query, _, _) =>
+      batchWrite.writeSupport match {
+        case foreach: PythonForeachWrite =>
+          write.copy(query = RealTimeForeachExec(foreach.func, foreach.schema, query))
+        case _ => write
+      }
   }
-
-  /** So that an error in Python can name the record. */
-  private def withPositions(plan: SparkPlan): SparkPlan = plan.transformUp {
-    case scan: RealTimeStreamScanExec if RealTimePositionExec.canRead(scan) => RealTimePositionExec(scan)
-  }
-
-  private def readsStream(node: SparkPlan): Boolean = node.exists(_.isInstanceOf[RealTimeStreamScanExec])
 }

@@ -1,0 +1,114 @@
+"""`latency` and `measure`: a query's figures, for the one who has the query in hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tailrace.errors import TailraceError
+from tailrace.monitor.application import ApplicationMonitor
+from tailrace.monitor.live import monitor_of, session_of_this_process
+from tailrace.monitor.query import Measured
+from tailrace.monitor.report import Latency
+
+# The first news of a query come with its first epoch's plan.
+KNOWN_WITHIN_S = 10.0
+
+
+def latency(query: StreamingQuery, window: str = "10s") -> Latency:
+    """How long records take through a real-time query: now, over the last minute, and since it started.
+
+        print(tailrace.latency(query))
+
+    It can also be asked of a query that has ended. Figures are of the last ten seconds unless `window` is "1m" or
+    "run"; all of them are in `to_dict()`.
+    """
+    monitor = monitor_of(session_of_this_process())
+    monitor.refresh()
+    found = _figures(monitor, query)
+    run_id = str(query.runId)
+    return Latency(found, lambda figure, over: monitor.histogram(run_id, figure, over), window)
+
+
+class Measurement:
+    """What was recorded between the beginning and the end of a `with tailrace.measure(query)`."""
+
+    def __init__(self, monitor: ApplicationMonitor, query: StreamingQuery) -> None:
+        self._monitor = monitor
+        self._query = query
+        self._begun = time.time()
+        self._ended: float | None = None
+        self._measured: Measured = monitor.begin_measuring(str(query.runId))
+        self._final: Latency | None = None
+
+    @property
+    def latency(self) -> Latency:
+        """The figures so far, or of the whole measurement once it has ended."""
+        if self._final is not None:
+            return self._final
+        self._monitor.refresh()
+        return self._report()
+
+    def _end(self) -> None:
+        self._monitor.end_measuring(str(self._query.runId), self._measured)
+        self._ended = time.time()
+        self._final = self._report()
+
+    def _report(self) -> Latency:
+        figures = _figures(self._monitor, self._query)
+        measured = self._monitor.measured(self._measured)
+        seconds = (self._ended or time.time()) - self._begun
+        window: dict[str, Any] = {
+            "seconds": seconds,
+            "rows_in": measured.rows_in,
+            "rows_out": measured.rows_out,
+            "rows_in_per_s": measured.rows_in / seconds,
+            "rows_out_per_s": measured.rows_out / seconds,
+            **{name: histogram.summary() for name, histogram in measured.figures.items()},
+        }
+        figures["windows"]["measured"] = window
+        return Latency(figures, lambda figure, _: measured.figures[figure], "measured")
+
+
+@contextmanager
+def measure(query: StreamingQuery) -> Iterator[Measurement]:
+    """Measure a stretch of a query's run.
+
+    with tailrace.measure(query) as measurement:
+        ...
+    print(measurement.latency)
+    """
+    monitor = monitor_of(session_of_this_process())
+    monitor.refresh()
+    if not query.isActive:
+        raise TailraceError(
+            "TAILRACE_QUERY_ENDED",
+            f"the query {query.name or query.id} has ended, so that there is nothing to measure.",
+            "start it first; what was recorded before is still told by tailrace.latency(query).",
+        )
+    _figures(monitor, query)
+    measurement = Measurement(monitor, query)
+    try:
+        yield measurement
+    finally:
+        measurement._end()
+
+
+def _figures(monitor: ApplicationMonitor, query: StreamingQuery) -> dict[str, Any]:
+    """Of a query that may have been started a moment ago."""
+    deadline = time.monotonic() + KNOWN_WITHIN_S
+    while (found := monitor.query(str(query.runId))) is None:
+        if time.monotonic() > deadline or not query.isActive:
+            raise TailraceError(
+                "TAILRACE_NO_FIGURES",
+                f"nothing is known of the query {query.name or query.id}.",
+                "only queries with .trigger(realTime=…) are timed, and only while spark.tailrace.latency.enabled is "
+                "not false; a query that ended long ago is forgotten.",
+            )
+        time.sleep(0.1)
+        monitor.refresh()
+    return found

@@ -1,0 +1,23 @@
+// What stands out, why we think so, and what to do about it.
+
+import { html } from "./dom.js";
+
+export function findings(query) {
+  if (query.findings.length === 0) {
+    return html("p", { class: "quiet" }, "Nothing stands out.");
+  }
+  return html(
+    "ul",
+    { class: "findings" },
+    query.findings.map((finding) =>
+      html(
+        "li",
+        { class: finding.severity === "warning" ? "warning" : "info" },
+        html("h4", null, html("span", { class: "unseen" }, `${finding.severity}: `), finding.title),
+        html("p", { class: "evidence" }, finding.evidence),
+        html("p", { class: "remedy" }, finding.remedy),
+        html("code", null, finding.code),
+      ),
+    ),
+  );
+}

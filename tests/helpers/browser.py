@@ -1,0 +1,61 @@
+"""A real browser for tests: the machine's own, or one that apt brings."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+VARIABLE = "TAILRACE_TEST_BROWSER"
+INSTALL_WITHIN_S = 200  # less than a test's time-out, so that the reason is told
+
+# No sandbox: tests may run as root in a container. The rest keeps the browser from talking to anybody else.
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+
+def browser_path() -> str:
+    """The browser's executable; skips the test, with the reason, where there is none and none can be had."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        if shutil.which(named) is None:
+            pytest.fail(f"{VARIABLE} names {named!r}, which is no program", pytrace=False)
+        return named
+    found = _installed() or _installed_by_apt()
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is here and apt-get brought none; set {VARIABLE}")
+    return found
+
+
+def _installed() -> str | None:
+    return next((path for path in map(shutil.which, NAMES) if path), None)
+
+
+@cache
+def _installed_by_apt() -> str | None:
+    """Once in a run, and only where nobody has to be asked for a password."""
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return None
+    try:
+        for command in (["update"], ["install", "-y", "--no-install-recommends", "chromium", "fonts-liberation"]):
+            subprocess.run(
+                ["apt-get", "-qq", *command],
+                check=True,
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+                timeout=INSTALL_WITHIN_S / 2,
+            )
+    except (subprocess.SubprocessError, OSError):
+        return None
+    return _installed()

@@ -1,0 +1,26 @@
+"""Scala that only tests need, compiled by the compiler inside PySpark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from tailrace._java import require_java
+from tailrace._plugin import plugin_jar, spark_jars
+
+SOURCES = Path(__file__).parent.parent / "jvm"
+
+
+def compile_to_jar(folder: Path) -> Path:
+    """All of tests/jvm as one jar."""
+    classes = folder / "classes"
+    classes.mkdir()
+    classpath = os.pathsep.join([str(plugin_jar()), str(spark_jars() / "*")])
+    command = [require_java().command, "-Xss8m", "-cp", classpath, "scala.tools.nsc.Main", "-usejavacp"]
+    sources = sorted(map(str, SOURCES.glob("*.scala")))
+    answer = subprocess.run([*command, "-d", str(classes), *sources], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    archive = Path(shutil.make_archive(str(folder / "tests"), "zip", classes))
+    return archive.rename(folder / "tests.jar")

@@ -1,0 +1,202 @@
+"""Findings: each cause is named from the figures that show it, and a calm query has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tailrace.monitor.findings import find
+from tailrace.monitor.rolling import STEADY
+
+NOW = 1_794_800_000.0
+
+
+def spread(p50: float, p99: float | None = None, longest: float | None = None) -> dict[str, Any]:
+    p99 = p50 if p99 is None else p99
+    longest = p99 if longest is None else longest
+    return {
+        "count": 1000, "mean_ms": p50,
+        "p50_ms": p50, "p90_ms": p99, "p99_ms": p99, "p999_ms": longest, "max_ms": longest,
+    }  # fmt: skip
+
+
+def window(**figures: Any) -> dict[str, Any]:
+    calm = {
+        "seconds": 60.0,
+        "rows_in_per_s": 100.0,
+        "rows_out_per_s": 100.0,
+        "source_queue": spread(1, 3),
+        "processing": spread(1, 4),
+        "end_to_end": spread(4, 9),
+        "sink": spread(0.1, 0.3),
+        "acknowledgement": spread(1, 3),
+        "python": None,
+        "shuffle": None,
+    }
+    return calm | figures
+
+
+def task(partition: int, rate: float, **figures: Any) -> dict[str, Any]:
+    return {
+        "partition": partition,
+        "windows": {STEADY: {"rows_per_s": rate, "shuffle": None, "python": None, **figures}},
+    }
+
+
+def partition(number: int, rate: float, **figures: Any) -> dict[str, Any]:
+    part = {"rows_in_per_s": rate, "end_to_end": spread(4, 9), **figures}
+    return {"topic": "payments", "partition": number, "lag_rows": 0, "windows": {"10s": part, STEADY: part}}
+
+
+def query(**changes: Any) -> dict[str, Any]:
+    figures = changes.pop("window", window())
+    calm = {
+        "status": "running",
+        "lag_rows": 0,
+        "boundaries": [],
+        "windows": {"10s": figures, STEADY: figures},
+        "partitions": [partition(0, 50), partition(1, 50)],
+        "stages": [{"stage": 0, "inputs": [], "tasks": [task(0, 50), task(1, 50)]}],
+    }
+    return calm | changes
+
+
+def executor(**changes: Any) -> dict[str, Any]:
+    calm = {
+        "id": "1", "cpu_load": 0.3, "gc_pauses": 2, "gc_total_ms": 6.0, "gc_max_ms": 4.0,
+        "hiccup_p99_ms": 0.4, "hiccup_max_ms": 2.0,
+    }  # fmt: skip
+    return calm | changes
+
+
+SHUFFLED = [
+    {"stage": 0, "inputs": [], "tasks": [task(0, 50), task(1, 50)]},
+    {"stage": 1, "inputs": [0], "tasks": [task(0, 95, shuffle=spread(5, 80)), task(1, 5, shuffle=spread(1, 3))]},
+]
+PYTHON = [{"stage": 0, "inputs": [], "tasks": [task(0, 50, python=spread(1)), task(1, 50, python=spread(30, 60))]}]
+
+CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[str]]] = {
+    "TAILRACE_LAGGING": (
+        query(status="lagging", lag_rows=5000, window=window(source_queue=spread(900), end_to_end=spread(950))),
+        [executor()],
+        ["5,000 rows", "50.0 s of work", "backlog"],
+    ),
+    "TAILRACE_PARTITION_NOT_READ": (
+        query(status="lagging", lag_rows=40, partitions=[partition(0, 50), partition(1, 0.0) | {"lag_rows": 40}]),
+        [executor()],
+        ["payments/1", "40 rows are waiting there", "slot"],
+    ),
+    "TAILRACE_HOT_PARTITION": (
+        query(partitions=[partition(0, 90, end_to_end=spread(20, 90)), *(partition(n, 2) for n in range(1, 6))]),
+        [executor()],
+        ["payments/0", "90%", "90 ms"],
+    ),
+    "TAILRACE_SKEWED_KEYS": (query(stages=SHUFFLED), [executor()], ["stage 1", "95%", "partition 0", "80 ms"]),
+    "TAILRACE_GC_PAUSES": (query(), [executor(gc_max_ms=180.0)], ["executor 1", "180 ms", "memory"]),
+    "TAILRACE_SLOW_SINK": (
+        query(window=window(sink=spread(30, 80), end_to_end=spread(35, 90))),
+        [executor()],
+        ["80 ms (p99)", "90 ms"],
+    ),
+    "TAILRACE_SLOW_BROKER": (
+        query(
+            window=window(
+                source_queue=spread(1, 3, 1000), acknowledgement=spread(1, 3, 950), end_to_end=spread(4, 9, 2000)
+            )
+        ),
+        [executor()],
+        ["950 ms", "1.0 s"],
+    ),
+    "TAILRACE_LATE_RECORDS": (
+        query(window=window(source_queue=spread(50, 60), end_to_end=spread(54, 66))),
+        [executor()],
+        ["50 ms", "linger.ms"],
+    ),
+    "TAILRACE_EPOCH_BOUNDARIES": (
+        query(
+            boundaries=[{"at": NOW - 20, "epoch": 3, "gap_ms": 420.0}],
+            window=window(source_queue=spread(1, 3, 430), end_to_end=spread(4, 9, 440)),
+        ),
+        [executor()],
+        ["420 ms", "5 minutes"],
+    ),
+    "TAILRACE_TOO_FEW_CORES": (query(), [executor(cpu_load=0.99, hiccup_p99_ms=14.0)], ["99%", "14 ms"]),
+    "TAILRACE_SLOW_PYTHON": (
+        query(
+            stages=PYTHON,
+            window=window(python=spread(30, 60), processing=spread(31, 62), end_to_end=spread(34, 70)),
+        ),
+        [executor()],
+        ["60 ms (p99)", "stage 0", "partition 1"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_cause_is_named_with_its_evidence(code: str) -> None:
+    figures, executors, words = CASES[code]
+    found = {finding.code: finding for finding in find(figures, executors, NOW)}
+    assert code in found
+    text = " ".join([found[code].title, found[code].evidence, found[code].remedy])
+    assert [word for word in words if word not in text] == []
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_it_is_the_first_that_is_named(code: str) -> None:
+    figures, executors, _ = CASES[code]
+    assert find(figures, executors, NOW)[0].code == code
+
+
+def test_a_calm_query_has_no_finding() -> None:
+    assert find(query(), [executor()], NOW) == []
+
+
+def test_one_slow_row_among_a_thousand_is_named() -> None:
+    stages = [
+        {"stage": 0, "inputs": [], "tasks": [task(0, 50, python=spread(1, 2, 1000)), task(1, 50, python=spread(1, 2))]}
+    ]
+    figures = query(
+        stages=stages,
+        window=window(python=spread(1, 2, 1000), processing=spread(1, 4, 1001), end_to_end=spread(4, 9, 1004)),
+    )
+    [finding] = find(figures, [executor()], NOW)
+    assert finding.code == "TAILRACE_SLOW_PYTHON"
+    assert "stage 0, partition 0" in finding.evidence
+
+
+def test_a_query_that_has_ended_or_has_no_rows_has_none() -> None:
+    loud = CASES["TAILRACE_SLOW_PYTHON"][0]
+    assert find(loud | {"status": "ended"}, [executor()], NOW) == []
+    assert find(query(window=window(end_to_end=None)), [executor(gc_max_ms=900.0)], NOW) == []
+
+
+def test_what_keeps_the_query_from_reading_is_not_blamed_on_kafka() -> None:
+    """The rows behind a pause of ours are old when they are read, and nobody else is to blame."""
+    waiting = window(source_queue=spread(1, 3, 1000), acknowledgement=spread(1, 3, 300), end_to_end=spread(4, 9, 1010))
+    for own, executors in (
+        ({"boundaries": [{"at": NOW - 5, "epoch": 1, "gap_ms": 990.0}], "window": waiting}, [executor()]),
+        ({"window": waiting}, [executor(gc_max_ms=900.0)]),
+        ({"window": waiting | {"python": spread(1, 2, 990)}, "stages": PYTHON}, [executor()]),
+        ({"window": waiting | {"sink": spread(1, 2, 990)}}, [executor()]),
+    ):
+        codes = {finding.code for finding in find(query(**own), executors, NOW)}
+        assert codes.isdisjoint({"TAILRACE_LATE_RECORDS", "TAILRACE_SLOW_BROKER"})
+        assert codes
+
+
+def test_an_idle_partition_beside_a_busy_one_is_not_stuck() -> None:
+    """A transaction's marker counts as a row behind, and is never read."""
+    busy, idle = partition(0, 5000) | {"lag_rows": 100_000}, partition(1, 0.0) | {"lag_rows": 1}
+    found = find(query(status="lagging", lag_rows=100_001, partitions=[busy, idle]), [executor()], NOW)
+    assert "TAILRACE_PARTITION_NOT_READ" not in {finding.code for finding in found}
+
+
+def test_a_few_rows_are_no_skew() -> None:
+    partitions = [partition(0, 0.05), *(partition(number, 0.02) for number in range(1, 50))]
+    assert find(query(partitions=partitions), [executor()], NOW) == []
+
+
+def test_a_backlog_is_told_though_nothing_has_been_delivered() -> None:
+    figures = query(status="lagging", lag_rows=5000, window=window(end_to_end=None))
+    assert [finding.code for finding in find(figures, [executor()], NOW)] == ["TAILRACE_LAGGING"]

@@ -1,0 +1,324 @@
+"""Latency from inside the engine: true to what an observer outside sees, and what is held up shows where it is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.streaming.query import StreamingQuery
+
+import tailrace
+from tailrace import EmbeddedKafka, Latency, TailraceError
+from tailrace.harness import LoadTest
+from tests.helpers.pipeline import Pipeline
+from tests.helpers.waiting import until
+
+F: Any = functions
+
+
+def fed_by(pipeline: Pipeline, rate: int = 100) -> LoadTest:
+    return LoadTest(
+        bootstrap_servers=pipeline.servers, input_topic=pipeline.input, output_topic=pipeline.output, rate=rate
+    )
+
+
+def finding(query: StreamingQuery, code: str) -> dict[str, Any] | None:
+    return next((one for one in tailrace.latency(query).findings if one["code"] == code), None)
+
+
+def finding_after(
+    pipeline: Pipeline, query: StreamingQuery, ids: range, code: str, *, keys: int = 10
+) -> dict[str, Any] | None:
+    """The finding, if it is there after these rows."""
+    pipeline.send(ids, keys=keys)
+    return finding(query, code)
+
+
+def plain(pipeline: Pipeline) -> DataFrame:
+    return pipeline.numbered()
+
+
+def aggregated(pipeline: Pipeline) -> DataFrame:
+    return pipeline.numbered().groupBy("number").agg(F.max("intended_ns").alias("intended_ns"))
+
+
+def with_udf(pipeline: Pipeline) -> DataFrame:
+    return pipeline.numbered().select(F.udf(lambda number: number, "long")("number").alias("number"), "intended_ns")
+
+
+@pytest.mark.parametrize("shape", [plain, aggregated, with_udf])
+def test_it_agrees_with_an_observer_outside(shape: Callable[[Pipeline], DataFrame], pipeline: Pipeline) -> None:
+    with pipeline.running(shape(pipeline), epoch="5 seconds") as query, fed_by(pipeline) as load:
+        load.wait_for_output(timeout_s=60, records=800)
+        with tailrace.measure(query) as measurement:
+            outside = load.measure(seconds=8)
+        inside = measurement.latency
+        whole = tailrace.latency(query, "run")
+    assert inside.figure("end_to_end")["count"] == pytest.approx(outside.received, abs=150)
+    # How close they are is for the benchmark to say; this tells the same thing from another.
+    assert inside.p50_ms == pytest.approx(outside.p50_ms, abs=20, rel=0.5)
+    parts = [inside.figure(name)["p50_ms"] for name in ("source_queue", "processing", "acknowledgement")]
+    assert sum(parts) == pytest.approx(inside.p50_ms, abs=10, rel=0.5)
+    assert whole.to_dict()["windows"]["run"]["rows_out"] >= 1600
+    # The window spans epochs, and the gap between them is told.
+    boundaries = whole.to_dict()["boundaries"]
+    assert len(boundaries) >= 1
+    assert all(0 < boundary["gap_ms"] < 5000 for boundary in boundaries)
+    assert (inside.figure("python") != {}) == (shape is with_udf)
+    assert (inside.figure("shuffle") != {}) == (shape is aggregated)
+
+
+def test_every_form_of_the_report(pipeline: Pipeline) -> None:
+    pipeline.send(range(40))
+    with pipeline.running(pipeline.counts(), epoch="60 seconds") as query:
+        report = until(lambda: delivered(query, 40), "all rows", within_s=60)
+        text = str(report)
+        assert "running, epoch 0" in text
+        assert [word for word in ("end to end", "shuffle", "p99.9") if word not in text] == []
+        assert report.to_pandas().set_index("figure").loc["end_to_end", "count"] == 40
+        assert set(report.to_pandas("partitions")["topic"]) == {pipeline.input}
+        assert list(report.to_pandas("stages")["stage"]) == [0, 1]
+        assert report.histogram(window="run").get_total_count() == 40
+        assert until(lambda: tailrace.latency(query).lag_rows == 0, "the newest offsets are known")
+        assert f'"run_id": "{query.runId}"' in report.to_json()
+        [source, sink] = report.to_dict()["stages"]
+        assert (source["sources"], source["inputs"], source["sink"]) == ([pipeline.input], [], None)
+        assert (sink["sources"], sink["inputs"], sink["sink"]) == ([], [0], "kafka")
+        assert "groupBy().agg(), window(…)" in sink["operators"]
+        for wrong in (lambda: report.figure("speed"), lambda: report.to_pandas("speed")):
+            with pytest.raises(TailraceError, match="TAILRACE_UNKNOWN_FIGURE"):
+                wrong()
+        with pytest.raises(TailraceError, match="TAILRACE_UNKNOWN_WINDOW"):
+            tailrace.latency(query, "2h")
+    # A query that has ended still has its figures.
+    ended = until(lambda: report if (report := tailrace.latency(query, "run")).status == "ended" else None, "the end")
+    assert ended.figure("end_to_end")["count"] == 40
+    assert "ended" in str(ended)
+    with pytest.raises(TailraceError, match="TAILRACE_QUERY_ENDED"), tailrace.measure(query):
+        pass
+
+
+def delivered(query: StreamingQuery, rows: int, window: str = "run") -> Latency | None:
+    """The report, when it has so many rows and is calm."""
+    report = tailrace.latency(query, window)
+    enough = report.figure("end_to_end").get("count", 0) >= rows
+    return report if enough and report.status == "running" else None
+
+
+def test_the_same_percentiles_are_in_sparks_own_progress(pipeline: Pipeline) -> None:
+    pipeline.send(range(40))
+    with pipeline.running(pipeline.rows(), epoch="5 seconds") as query:
+        progress: Any = until(lambda: query.lastProgress, "an epoch", within_s=60)
+        observed = progress.observedMetrics["tailrace"]
+        assert progress.numInputRows == 40
+        inside = tailrace.latency(query, "run")
+    assert observed.rows == 40
+    assert observed.p99_ms == pytest.approx(inside.figure("end_to_end")["p99_ms"], rel=0.02)
+    assert observed.p50_ms <= observed.p90_ms <= observed.p99_ms <= observed.p999_ms <= observed.max_ms
+
+
+def test_a_slow_row_in_a_function_shows_in_its_stage_and_partition(pipeline: Pipeline) -> None:
+    @F.udf("long")  # type: ignore[untyped-decorator]
+    def slow(id: int) -> int:
+        if id == 77:
+            time.sleep(0.8)
+        return id
+
+    query = pipeline.rows().repartition(2, "key").select(slow("id").alias("id"))
+    with pipeline.running(query, epoch="60 seconds") as started:
+        # Warm first: a worker that starts is slow too.
+        pipeline.send(range(20))
+        until(lambda: delivered(started, 20), "the first rows", within_s=60)
+        with tailrace.measure(started) as measurement:
+            # Findings begin some seconds after the start.
+            until(lambda: finding_after(pipeline, started, range(70, 80), "TAILRACE_SLOW_PYTHON"), "the finding")
+        figures = measurement.latency
+        assert figures.figure("python")["max_ms"] >= 800
+        assert figures.figure("processing")["max_ms"] >= 800
+        assert figures.figure("source_queue")["max_ms"] < 800
+        found = finding(started, "TAILRACE_SLOW_PYTHON")
+        assert found is not None, started
+        [_, last] = figures.to_dict()["stages"]
+        slowest = max(last["tasks"], key=lambda task: (task["windows"]["1m"]["python"] or {"max_ms": 0})["max_ms"])
+        assert slowest["windows"]["1m"]["python"]["max_ms"] >= 800
+        assert f"stage 1, partition {slowest['partition']}" in found["evidence"]
+
+
+def test_a_hot_key_shows_in_the_task_that_gets_it(pipeline: Pipeline) -> None:
+    with pipeline.running(pipeline.counts(), epoch="60 seconds") as query:
+        pipeline.send(range(20))
+        until(lambda: delivered(query, 20), "the first rows", within_s=60)
+        found = until(lambda: finding_after(pipeline, query, range(200), "TAILRACE_SKEWED_KEYS", keys=1), "the finding")
+        assert "One task of stage 1 gets" in found["title"]
+        assert finding(query, "TAILRACE_HOT_PARTITION") is not None, "its records are in one partition too"
+
+
+def test_a_broker_that_stops_shows_outside_of_the_query(spark: SparkSession, checkpoint: Path) -> None:
+    with EmbeddedKafka() as kafka:
+        pipeline = Pipeline(spark, kafka, checkpoint)
+        with pipeline.running(pipeline.numbered(), epoch="60 seconds") as query, fed_by(pipeline) as load:
+            load.wait_for_output(timeout_s=60, records=400)
+            with tailrace.measure(query) as measurement:
+                with stopped(kafka.pid or 0):
+                    time.sleep(1.2)
+                load.wait_for_output(timeout_s=30, records=800)
+            inside = measurement.latency
+            # Waiting for the broker is not the query's doing.
+            assert max(inside.figure(name)["max_ms"] for name in ("source_queue", "acknowledgement")) >= 500
+            assert inside.figure("processing")["max_ms"] < 500
+            codes = {one["code"] for one in inside.findings}
+            assert codes & {"TAILRACE_SLOW_BROKER", "TAILRACE_LATE_RECORDS", "TAILRACE_SLOW_SINK"}
+            assert "TAILRACE_SLOW_PYTHON" not in codes
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_backlog_is_called_one(pipeline: Pipeline) -> None:
+    @F.udf("long")  # type: ignore[untyped-decorator]
+    def slow(id: int) -> int:
+        time.sleep(0.02)
+        return id
+
+    pipeline.send(range(20_000))
+    with pipeline.running(pipeline.rows().select(slow("id").alias("id")), epoch="60 seconds") as query:
+        found = until(lambda: finding(query, "TAILRACE_LAGGING"), "the finding", within_s=60)
+        report = tailrace.latency(query)
+        assert report.status == "lagging"
+        assert (report.lag_rows or 0) > 10_000
+        assert "backlog" in found["evidence"]
+
+
+def test_two_queries_in_one_session(pipeline: Pipeline, tmp_path: Path) -> None:
+    other = Pipeline(pipeline.spark, pipeline.servers, tmp_path / "other")
+    pipeline.send(range(30))
+    other.send(range(50))
+    with (
+        pipeline.running(pipeline.rows(), epoch="60 seconds") as first,
+        other.running(other.rows(), epoch="60 seconds") as second,
+    ):
+        until(lambda: delivered(first, 30) and delivered(second, 50), "rows of both", within_s=60)
+        assert tailrace.latency(first, "run").figure("end_to_end")["count"] == 30
+        assert tailrace.latency(second, "run").figure("end_to_end")["count"] == 50
+        [partition] = {part["topic"] for part in tailrace.latency(second).to_dict()["partitions"]}
+        assert partition == other.input
+
+
+def test_a_failure_is_told(pipeline: Pipeline) -> None:
+    query = pipeline.rows().select(F.udf(lambda id: 1 // (id - 5), "long")("id").alias("id"))
+    pipeline.send(range(10))
+    with pytest.raises(Exception, match="ZeroDivisionError"), pipeline.running(query, epoch="60 seconds") as started:
+        until(lambda: started.exception() is not None, "the failure", within_s=60)
+    report = until(
+        lambda: report if (report := tailrace.latency(started)).status == "failed" else None, "the news of it"
+    )
+    assert "failed: " in str(report)
+
+
+def test_a_query_that_is_not_real_time_has_no_figures(pipeline: Pipeline) -> None:
+    with pipeline.running(pipeline.rows(), epoch=None) as query:
+        query.processAllAvailable()
+    with pytest.raises(TailraceError, match="TAILRACE_NO_FIGURES"):
+        tailrace.latency(query)
+
+
+def test_timing_can_be_left_out(pipeline: Pipeline) -> None:
+    pipeline.spark.conf.set("spark.tailrace.latency.enabled", "false")
+    try:
+        pipeline.send(range(10))
+        with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch="60 seconds") as query:
+            until(lambda: len(out.rows()) == 10, "all rows", within_s=60)
+            plan = query._jsq.explainInternal(False)
+            query.stop()
+            with pytest.raises(TailraceError, match="TAILRACE_NO_FIGURES"):
+                tailrace.latency(query)
+    finally:
+        pipeline.spark.conf.unset("spark.tailrace.latency.enabled")
+    assert "LatencyInProgress" not in plan
+
+
+def test_figures_can_be_asked_for_in_any_thread(pipeline: Pipeline) -> None:
+    pipeline.send(range(10))
+    with pipeline.running(pipeline.rows(), epoch="60 seconds") as query:
+        until(lambda: delivered(query, 10), "all rows", within_s=60)
+        with ThreadPoolExecutor(max_workers=1) as another:
+            assert another.submit(lambda: tailrace.latency(query, "run")).result().figure("end_to_end")["count"] == 10
+
+
+def test_executors_report_to_the_driver(
+    new_session: Callable[[str], SparkSession], kafka: EmbeddedKafka, checkpoint: Path
+) -> None:
+    spark = new_session("local-cluster[2,3,1024]")
+    pipeline = Pipeline(spark, kafka, checkpoint)
+    pipeline.send(range(40))
+    with pipeline.running(pipeline.counts(), epoch="60 seconds") as query:
+        report = until(lambda: delivered(query, 40), "all rows", within_s=90)
+        assert report.figure("shuffle")["count"] == 40
+        assert len(report.to_dict()["partitions"]) == 2
+        monitor = tailrace.monitor.monitor_of(spark)
+        until(lambda: len(monitor.snapshot()["executors"]) >= 2, "both executors")
+    # Of the session before, which has another application, nothing is left.
+    assert [one["run_id"] for one in monitor.snapshot()["queries"]] == [str(query.runId)]
+
+
+def test_too_few_slots_are_seen(
+    new_session: Callable[[str], SparkSession], kafka: EmbeddedKafka, checkpoint: Path
+) -> None:
+    """Spark itself says nothing: it reads one partition and never gets to the other."""
+    pipeline = Pipeline(new_session("local[1]"), kafka, checkpoint)
+    with pipeline.running(pipeline.rows(), epoch="60 seconds") as query:
+        found = until(
+            lambda: finding_after(pipeline, query, range(50), "TAILRACE_PARTITION_NOT_READ"),
+            "the finding",
+            within_s=60,
+        )
+        assert f"{pipeline.input}/" in found["title"]
+        assert "task slot" in found["remedy"]
+
+
+def test_sparks_own_allowlist_in_force_keeps_the_probes_out(
+    new_session: Callable[[str], SparkSession], kafka: EmbeddedKafka, checkpoint: Path
+) -> None:
+    pipeline = Pipeline(new_session("local[4]"), kafka, checkpoint)
+    pipeline.spark.conf.set("spark.sql.streaming.realTimeMode.allowlistCheck", "true")
+    pipeline.send(range(10))
+    with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch="60 seconds"):
+        until(lambda: len(out.rows()) == 10, "all rows", within_s=60)
+
+
+def test_a_dead_broker_does_not_hold_up_the_end_of_a_query(
+    new_session: Callable[[str], SparkSession], checkpoint: Path
+) -> None:
+    spark = new_session("local[4]")
+    with EmbeddedKafka() as kafka:
+        pipeline = Pipeline(spark, kafka, checkpoint)
+        pipeline.send(range(10))
+        with pipeline.running(pipeline.rows(), epoch="5 minutes") as query:
+            until(lambda: delivered(query, 10), "all rows", within_s=60)
+            with stopped(kafka.pid or 0):
+                # Long enough that the newest offsets are being asked for.
+                until(lambda: tailrace.latency(query).lag_rows is None, "the lag is not known", within_s=30)
+                begun = time.monotonic()
+                query.stop()
+                assert time.monotonic() - begun < 20
+
+
+def test_without_a_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
+    with pytest.raises(TailraceError, match="TAILRACE_SESSION_NOT_CONFIGURED"):
+        tailrace.latency(None)  # type: ignore[arg-type]
