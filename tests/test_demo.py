@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -95,17 +97,41 @@ def test_stopping_it_leaves_nothing_running(
         assert of_tailrace(own_temporary_folder) == []
 
 
-def test_one_mode_on_a_given_cluster_leaves_no_topic(kafka: EmbeddedKafka) -> None:
+def test_one_mode_on_a_given_cluster_runs_on_if_asked_and_leaves_no_topic(kafka: EmbeddedKafka) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    result = tailrace_cli(
-        *("demo", "--mode", "real-time", "--seconds", "10", "--rate", "50"),
-        *("--bootstrap-servers", kafka.bootstrap_servers),
-        timeout_s=180,
+    demo = subprocess.Popen(
+        tailrace_command(
+            *("demo", "--mode", "real-time", "--seconds", "10", "--rate", "50", "--keep"),
+            *("--bootstrap-servers", kafka.bootstrap_servers),
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    assert result.returncode == 0, result.stderr
-    assert "real-time" in result.stdout
-    assert "embedded" not in result.stderr, "it was to use the given broker"
+    assert demo.stderr is not None
+    printed = ""
+    for line in demo.stderr:
+        printed += line
+        if "runs on" in line:
+            break
+    address = re.search(r"Dashboard: (http://127\.0\.0\.1:\d+/)", printed)
+    assert address is not None, printed
+    health = until(lambda: _health(address[1]), "the query is up", within_s=60)
+    assert health["queries"]["ready"] == ["fraud scoring"]
+    demo.send_signal(signal.SIGINT)
+    output, rest = demo.communicate(timeout=60)
+    assert demo.returncode == 0, printed + rest
+    assert "real-time" in output
+    assert "Traceback" not in printed + rest
+    assert "embedded" not in printed, "it was to use the given broker"
     assert [name for name in admin.list_topics(timeout=10).topics if name.startswith("tailrace-demo")] == []
+
+
+def _health(url: str) -> dict[str, Any] | None:
+    """What the page says of the query, once it reads."""
+    with urllib.request.urlopen(f"{url}health", timeout=10) as answer:
+        health: dict[str, Any] = json.load(answer)
+        return health if health["status"] == "ready" else None
 
 
 def test_wrong_bootstrap_servers() -> None:
