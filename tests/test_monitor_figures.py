@@ -13,8 +13,9 @@ from hdrh.histogram import HdrHistogram
 from tailrace.monitor.application import KEPT_ENDED_QUERIES, ApplicationMonitor, SessionEndedError
 from tailrace.monitor.epochs import KEPT_BOUNDARIES, Epochs
 from tailrace.monitor.histogram import DIGITS, LONGEST_US, Histogram, highest_us, lowest_us
+from tailrace.monitor.history import HISTORY_S
 from tailrace.monitor.news import NewestOffset, ReadNews, SeriesKey, SeriesNews
-from tailrace.monitor.query import HISTORY_S, QueryFigures
+from tailrace.monitor.query import QueryFigures
 from tailrace.monitor.rolling import RollingHistogram
 
 

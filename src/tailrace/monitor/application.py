@@ -12,8 +12,9 @@ from typing import Any
 from tailrace.monitor.executors import ExecutorFigures
 from tailrace.monitor.findings import find
 from tailrace.monitor.histogram import Histogram
+from tailrace.monitor.measured import Measured
 from tailrace.monitor.news import News
-from tailrace.monitor.query import Measured, QueryFigures
+from tailrace.monitor.query import QueryFigures
 from tailrace.monitor.rolling import STEADY
 
 PERIOD_S = 1.0

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tailrace.errors import TailraceError
 from tailrace.monitor.application import ApplicationMonitor
 from tailrace.monitor.live import monitor_of, session_of_this_process
-from tailrace.monitor.query import Measured
+from tailrace.monitor.measured import Measured
 from tailrace.monitor.report import Latency
 
 # The first news of a query come with its first epoch's plan.

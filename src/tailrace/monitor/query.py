@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
 from tailrace.monitor.epochs import Epochs
 from tailrace.monitor.histogram import Histogram
+from tailrace.monitor.history import History, Second
+from tailrace.monitor.measured import FIGURES, Measured
 from tailrace.monitor.news import NewestOffset, ReadNews, SeriesNews
 from tailrace.monitor.rolling import RUN, STEADY, WINDOWS, WINDOWS_S, RollingCount
 from tailrace.monitor.series import Place, SeriesTable
 
-FIGURES = ("source_queue", "processing", "end_to_end", "sink", "acknowledgement", "python", "shuffle")
 STAGE_FIGURES = {"time": "stage", "shuffle": "shuffle", "python": "python"}
 PARTITION_FIGURES = ("source_queue", "processing", "end_to_end")
-
-HISTORY_S = 600
-HEATMAP_BOUNDS_MS = [0.5 * 2 ** (step / 2) for step in range(35)]
 
 # Behind by more than it reads in so many seconds, and by more than a handful of rows.
 LAGGING_S = 2.0
@@ -54,7 +50,7 @@ class QueryFigures:
         self._unsteady_at = now
         self._steady_since = now
         self._now = now
-        self._history: deque[_Second] = deque(maxlen=HISTORY_S)
+        self._history = History()
         self._measured: list[Measured] = []
 
     # The news.
@@ -90,7 +86,7 @@ class QueryFigures:
     ) -> None:
         """One second's news, also when there is none."""
         self._now = now
-        second = _Second(now)
+        second = Second(now)
         for news in series:
             self._series.add(now, news.key, news.counts)
             for measured in self._measured:
@@ -118,7 +114,7 @@ class QueryFigures:
             rolling.advance(now)
         self._note_whether_steady(now)
         second.lag_rows = self.lag_rows
-        self._history.append(second)
+        self._history.add(second)
 
     def _note_whether_steady(self, now: float) -> None:
         if self.status in ("starting", "lagging"):
@@ -192,18 +188,7 @@ class QueryFigures:
         }
 
     def history(self) -> dict[str, Any]:
-        summaries = [second.summary for second in self._history]
-        return {
-            "at": [second.at for second in self._history],
-            **{key: [summary.get(key) for summary in summaries] for key in ("p50_ms", "p99_ms", "p999_ms", "max_ms")},
-            "rows_in": [second.rows_in for second in self._history],
-            "rows_out": [second.rows_out for second in self._history],
-            "lag_rows": [second.lag_rows for second in self._history],
-            "heatmap": {
-                "bounds_ms": HEATMAP_BOUNDS_MS,
-                "counts": [second.heat for second in self._history],
-            },
-        }
+        return self._history.to_dict()
 
     def _window(self, window: str, now: float) -> dict[str, Any]:
         seconds = self._seconds_of(window, now)
@@ -299,44 +284,6 @@ class _Newest:
     heard_at: float
     offset: int
     before: int | None
-
-
-class Measured:
-    """What was recorded while somebody measured."""
-
-    def __init__(self) -> None:
-        self.figures: dict[str, Histogram] = {figure: Histogram() for figure in FIGURES}
-        self.rows_in = 0
-        self.rows_out = 0
-
-    def add(self, news: SeriesNews) -> None:
-        if news.key.figure in self.figures:
-            self.figures[news.key.figure].add(news.counts)
-
-    def copy(self) -> Measured:
-        copied = Measured()
-        copied.rows_in, copied.rows_out = self.rows_in, self.rows_out
-        copied.figures = {name: Histogram.merged([histogram]) for name, histogram in self.figures.items()}
-        return copied
-
-
-class _Second:
-    """What came within a second; what is worked out of it is kept, because pages ask for all of them every second."""
-
-    def __init__(self, at: float) -> None:
-        self.at = at
-        self.end_to_end = Histogram()
-        self.rows_in = 0
-        self.rows_out = 0
-        self.lag_rows: int | None = None
-
-    @cached_property
-    def summary(self) -> dict[str, Any]:
-        return self.end_to_end.summary() or {}
-
-    @cached_property
-    def heat(self) -> list[int]:
-        return self.end_to_end.counts_below(HEATMAP_BOUNDS_MS)
 
 
 def source_name(source: str) -> str:

@@ -10,7 +10,7 @@ from hdrh.histogram import HdrHistogram
 
 from tailrace.errors import TailraceError
 from tailrace.monitor.histogram import PERCENTILES, Histogram
-from tailrace.monitor.query import FIGURES
+from tailrace.monitor.measured import FIGURES
 from tailrace.monitor.rolling import WINDOWS
 
 if TYPE_CHECKING:

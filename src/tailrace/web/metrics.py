@@ -10,6 +10,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from tailrace.monitor.measured import FIGURES
 from tailrace.web.health import ACTIVE, current_runs
 
 # Series cost memory in Prometheus for as long as it keeps them; a topic may have thousands of partitions.
@@ -18,7 +19,6 @@ MOST_QUERIES = 50
 MOST_EXECUTORS = 500
 
 WINDOW = "1m"
-FIGURES = ("source_queue", "processing", "end_to_end", "sink", "acknowledgement", "python", "shuffle")
 QUANTILES = {"0.5": "p50_ms", "0.9": "p90_ms", "0.99": "p99_ms", "0.999": "p999_ms", "1": "max_ms"}
 
 Json = dict[str, Any]
