@@ -27,11 +27,11 @@ def kafka() -> Iterator[EmbeddedKafka]:
 
 
 @pytest.fixture(scope="module")
-def new_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], SparkSession]]:
+def new_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., SparkSession]]:
     """Starts a configured session on a master; the last one is stopped when the module ends."""
     started: list[SparkSession] = []
 
-    def start(master: str) -> SparkSession:
+    def start(master: str, settings: dict[str, str] | None = None) -> SparkSession:
         while started:
             started.pop().stop()
         # One folder for all: a JVM remembers the first one that it was given.
@@ -44,6 +44,8 @@ def new_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
             .config("spark.local.dir", str(local_dir))
             .config("spark.sql.shuffle.partitions", "2")
         )
+        for key, value in (settings or {}).items():
+            builder = builder.config(key, value)
         spark = tailrace.configure(builder).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
         started.append(spark)

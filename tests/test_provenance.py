@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 
-import tailrace
 from tailrace import EmbeddedKafka
 from tests.helpers.scala import compile_to_jar
 from tests.helpers.topics import new_topic, produce
@@ -24,21 +23,11 @@ ORIGIN = ("t", "p", "o")
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(new_session: Callable[..., SparkSession], tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     """With a sink that knows where its rows should have come from."""
-    builder = (
-        SparkSession.builder.master("local[8]")
-        .config("spark.jars", str(compile_to_jar(tmp_path_factory.mktemp("jvm"))))
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        # Else, behind a shuffle, only of the rows that are timed.
-        .config(EVERY_ROW, "true")
-    )
-    spark = tailrace.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
+    jar = compile_to_jar(tmp_path_factory.mktemp("jvm"))
+    # Else, behind a shuffle, only the origins of rows that are timed are known.
+    return new_session("local[8]", {"spark.jars": str(jar), EVERY_ROW: "true"})
 
 
 class Source:
