@@ -35,6 +35,7 @@ CLASSES_WE_TOUCH = [
 METHODS_WE_CALL = {
     "org.apache.spark.api.python.BasePythonRunner": {"newWriter"},
     "org.apache.spark.api.python.BasePythonRunner$Writer": {"open", "exception"},
+    "org.apache.spark.api.python.LocalPythonWorkerHandle": {"pid", "terminationDiagnostics"},
     "org.apache.spark.api.python.PythonWorkerUtils": {"readUTF", "receiveAccumulatorUpdates", "writeBytes"},
     "org.apache.spark.sql.execution.python.ArrowPythonRunner": {"getPythonRunnerConfMap"},
     "org.apache.spark.sql.execution.python.BatchEvalPythonExec": {"getInputIterator"},
@@ -51,6 +52,7 @@ METHODS_WE_CALL = {
     "org.apache.kafka.clients.admin.OffsetSpec": {"latest"},
     "org.apache.spark.sql.SparkSessionExtensions": {"injectColumnar", "injectHintResolutionRule"},
     "org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement": {"sink", "trigger"},
+    "org.apache.spark.util.ThreadUtils": {"newDaemonSingleThreadScheduledExecutor"},
     "org.apache.spark.util.MavenUtils": {"buildIvySettings", "loadIvySettings", "resolveMavenCoordinates"},
 }
 FIELDS_WE_OPEN = {

@@ -137,24 +137,61 @@ def test_a_slow_row_in_a_function_shows_in_its_stage_and_partition(pipeline: Pip
             time.sleep(0.8)
         return id
 
+    def names_the_slowest(found: dict[str, Any] | None, query: StreamingQuery) -> bool:
+        [_, last] = tailrace.latency(query).to_dict()["stages"]
+        python = {task["partition"]: task["windows"]["1m"]["python"] for task in last["tasks"]}
+        most = {partition: figure["max_ms"] if figure else 0 for partition, figure in python.items()}
+        slowest = max(most, key=lambda partition: most[partition])
+        named = found is not None and f"stage 1, partition {slowest}" in found["evidence"]
+        return named and most[slowest] >= 800
+
+    code = "TAILRACE_SLOW_PYTHON"
     query = pipeline.rows().repartition(2, "key").select(slow("id").alias("id"))
     with pipeline.running(query, epoch="60 seconds") as started:
         # Warm first: a worker that starts is slow too.
         pipeline.send(range(20))
         until(lambda: delivered(started, 20), "the first rows", within_s=60)
         with tailrace.measure(started) as measurement:
-            # Findings begin some seconds after the start.
-            until(lambda: finding_after(pipeline, started, range(70, 80), "TAILRACE_SLOW_PYTHON"), "the finding")
+            # Findings begin some seconds after the start; on a busy machine the first may be about another row.
+            until(lambda: names_the_slowest(finding_after(pipeline, started, range(70, 80), code), started), code)
         figures = measurement.latency
         assert figures.figure("python")["max_ms"] >= 800
         assert figures.figure("processing")["max_ms"] >= 800
         assert figures.figure("source_queue")["max_ms"] < 800
-        found = finding(started, "TAILRACE_SLOW_PYTHON")
-        assert found is not None, started
-        [_, last] = figures.to_dict()["stages"]
-        slowest = max(last["tasks"], key=lambda task: (task["windows"]["1m"]["python"] or {"max_ms": 0})["max_ms"])
-        assert slowest["windows"]["1m"]["python"]["max_ms"] >= 800
-        assert f"stage 1, partition {slowest['partition']}" in found["evidence"]
+
+
+def test_a_slow_row_before_a_shuffle_shows_in_the_first_stage(pipeline: Pipeline) -> None:
+    @F.udf("long")  # type: ignore[untyped-decorator]
+    def slow(id: int) -> int:
+        if id == 77:
+            time.sleep(0.8)
+        return id
+
+    query = pipeline.rows().select(slow("id").alias("id"), "key").repartition(2, "key")
+    with pipeline.running(query, epoch="60 seconds") as started:
+        pipeline.send(range(20))
+        until(lambda: delivered(started, 20), "the first rows", within_s=60)
+        with tailrace.measure(started) as measurement:
+            pipeline.send(range(70, 80))
+            until(lambda: measurement.latency.figure("processing").get("count", 0) >= 10, "the slow row")
+        whole = measurement.latency.to_dict()
+    # From reading to the sink, over both stages; and of the two it was the first.
+    assert whole["windows"]["measured"]["processing"]["max_ms"] >= 800
+    [first, last] = [stage["windows"]["10s"]["time"]["max_ms"] for stage in whole["stages"]]
+    assert first >= 800
+    assert last < 800
+
+
+def test_under_load_a_timed_row_stands_for_others(pipeline: Pipeline) -> None:
+    rows = 20_000
+    pipeline.send(range(rows))
+    with pipeline.running(pipeline.rows().repartition(2, "key"), epoch="60 seconds") as query:
+        report = until(lambda: reported(query, rows), "all rows", within_s=60)
+    assert report.to_dict()["windows"]["run"]["rows_in"] == rows
+    assert report.to_dict()["windows"]["run"]["rows_out"] == rows
+    for figure in ("source_queue", "shuffle", "processing", "end_to_end"):
+        # Those at the end of every 20 ms have nobody to stand for them.
+        assert rows / 2 < report.figure(figure)["count"] <= rows
 
 
 def test_a_hot_key_shows_in_the_task_that_gets_it(pipeline: Pipeline) -> None:

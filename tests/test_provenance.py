@@ -156,6 +156,19 @@ def test_rows_with_and_without_an_origin_go_through_one_shuffle(source: Source, 
     assert findings.mismatches() == 0, findings.example()
 
 
+def test_a_row_sheds_its_origin_when_it_leaves_a_shuffle(source: Source, checkpoint: Path) -> None:
+    """Between two shuffles a filter passes rows on as they are, with whatever is left in their bytes."""
+    source.spark.conf.set(EVERY_ROW, "false")
+    try:
+        between = source.rows(",".join(source.topics)).repartition(2, "id").where("id >= 0")
+        findings = check(between.repartition(2, "key"), 2 * ROWS, checkpoint)
+    finally:
+        source.spark.conf.set(EVERY_ROW, "true")
+    assert findings.seen() == 2 * ROWS
+    assert 0 < findings.withoutOrigin() < 2 * ROWS
+    assert findings.mismatches() == 0, findings.example()
+
+
 def test_an_operator_that_reads_ahead_would_be_caught(source: Source, checkpoint: Path) -> None:
     """The comparison above can fail."""
     rows = source.rows()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -117,13 +118,16 @@ values = rows.select(F.col("value").cast("string").alias("value"))
 same = F.udf(lambda value: value, "string")
 writer = values.select(same("value").alias("value")).writeStream.format("kafka").outputMode("update")
 writer = writer.option("kafka.bootstrap.servers", {servers!r}).option("topic", {target!r})
-query = writer.option("checkpointLocation", {checkpoint!r}).trigger(realTime="60 seconds").start()
-deadline = time.monotonic() + 40
-while not rows_there({servers!r}, {target!r}) and time.monotonic() < deadline:
-    time.sleep(0.1)
-begun = time.monotonic()
-query.stop()
-print("stopped in", time.monotonic() - begun)
+for turn in range(5):
+    seen = rows_there({servers!r}, {target!r})
+    checkpoint = {checkpoint!r} + str(turn)
+    query = writer.option("checkpointLocation", checkpoint).trigger(realTime="60 seconds").start()
+    deadline = time.monotonic() + 40
+    while rows_there({servers!r}, {target!r}) == seen and time.monotonic() < deadline:
+        time.sleep(0.1)
+    begun = time.monotonic()
+    query.stop()
+    print("stopped in", time.monotonic() - begun)
 spark.stop()
 """
 
@@ -158,9 +162,12 @@ def test_stop_is_quick_and_prints_no_traceback_of_a_worker(kafka: EmbeddedKafka,
         stop.set()
         sender.join()
     assert result.returncode == 0, result.stderr
-    assert float(result.stdout.split("stopped in")[1]) < 2
+    took = [float(seconds) for seconds in re.findall("stopped in (.*)", result.stdout)]
+    assert len(took) == 5
+    assert max(took) < 2
     assert "Traceback" not in result.stderr
     assert "BrokenPipe" not in result.stderr
+    assert "TAILRACE_" not in result.stderr, "a worker was taken for lost that was only told to stop"
     assert "RealTimeModeAllowlist" not in result.stderr, "a warning about operators that Tailrace itself put there"
 
 

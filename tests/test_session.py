@@ -308,3 +308,28 @@ class TestRunningSession:
         )
         assert result.returncode != 0
         assert "ClassNotFoundException: tailrace.TailracePlugin" in result.stderr
+
+
+INTERRUPTED = """
+import signal, sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+import tailrace
+from tailrace._logged_session import start_with_log
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = start_with_log(tailrace.configure(builder), Path({log!r}))
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 1)
+try:
+    spark._jvm.java.lang.Thread.sleep(20000)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_in_the_middle_of_a_call_prints_no_stack_trace(tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    result = run_python(INTERRUPTED.format(log=str(log)))
+    assert result.stdout.splitlines()[-1:] == ["interrupted"], result.stderr
+    assert "Traceback" not in result.stderr
+    assert "KeyboardInterrupt" in log.read_text(), "what Py4J has to say about it"

@@ -37,7 +37,8 @@ def start_with_log(builder: SparkSession.Builder, log: Path) -> SparkSession:
 
 
 def _log_interrupted_calls_to(log: Path) -> None:
-    """Ctrl-C in the middle of a call into the JVM: Py4J reports the broken call, with a stack trace, as an error."""
-    calls = logging.getLogger("py4j")
-    calls.addHandler(logging.FileHandler(log, delay=True))
-    calls.propagate = False
+    """Ctrl-C in the middle of a call into the JVM: Py4J reports the broken call, with a stack trace, as an error.
+
+    It does so through the root logger, which without a handler would get one that writes to the terminal.
+    """
+    logging.getLogger().addHandler(logging.FileHandler(log, delay=True))

@@ -1,7 +1,7 @@
 // Where the time goes: the three parts of end-to-end, for the usual row and for the slow one.
 
 import { stackedBar, sum, swatch } from "./bars.js";
-import { html } from "./dom.js";
+import { columnHead, html, table } from "./dom.js";
 import { latency } from "./format.js";
 import { WORDS } from "./words.js";
 
@@ -39,20 +39,11 @@ export function breakdown(query, chosen) {
       { class: "breakdown" },
       PERCENTILES.map((percentile) => bar(figures, percentile)),
     ),
-    html(
-      "table",
-      { class: "parts" },
-      html(
-        "thead",
-        null,
-        html(
-          "tr",
-          null,
-          html("td"),
-          PERCENTILES.map(({ name }) => html("th", { scope: "col", title: WORDS[name] }, name)),
-        ),
-      ),
-      html("tbody", null, PARTS.map(row), WITHIN_PROCESSING.filter(({ key }) => figures[key]).map(row)),
+    table(
+      "parts",
+      [html("td"), PERCENTILES.map(({ name }) => columnHead(name, WORDS[name]))],
+      PARTS.map(row),
+      WITHIN_PROCESSING.filter(({ key }) => figures[key]).map(row),
     ),
   ];
 }

@@ -5,6 +5,13 @@ const SVG = "http://www.w3.org/2000/svg";
 /** An HTML element: html("p", { class: "aside" }, "some text", anotherElement). */
 export const html = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 
+/** A table of the given class: one cell for each column's head, and the rows. */
+export const table = (style, heads, ...rows) =>
+  html("table", { class: style }, html("thead", null, html("tr", null, heads)), html("tbody", null, rows));
+
+/** The head of a column, with what it means. */
+export const columnHead = (name, meaning) => html("th", { scope: "col", title: meaning }, name);
+
 /** An SVG element. */
 export const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 

@@ -1,7 +1,7 @@
 // Each partition's p99 and what it is made of, the worst on top.
 
 import { keyTo, stackedBar, sum } from "./bars.js";
-import { html } from "./dom.js";
+import { columnHead, html, table } from "./dom.js";
 import { count, latency, rate } from "./format.js";
 import { WORDS } from "./words.js";
 
@@ -12,6 +12,8 @@ const PARTS = [
   { name: "rest", class: "acknowledgement" },
 ];
 
+const head = (name, what) => columnHead(name, WORDS[what]);
+
 export const partitionsKey = () => keyTo(PARTS);
 
 export function partitions(query, chosen) {
@@ -19,29 +21,18 @@ export function partitions(query, chosen) {
   const measured = query.partitions.map((partition) => measure(partition, chosen)).sort(worstFirst);
   const shown = measured.slice(0, MOST);
   const longest = Math.max(...shown.map(({ parts }) => sum(parts)), 0.001);
-  const head = (name, what) => html("th", { scope: "col", title: WORDS[what] }, name);
+  const heads = [
+    head("partition"),
+    head("p99, end to end", "end to end"),
+    head("", "p99"),
+    head("rows/s", "rows in"),
+    head("lag", "lag"),
+  ];
   return [
-    html(
-      "table",
-      { class: "partitions" },
-      html(
-        "thead",
-        null,
-        html(
-          "tr",
-          null,
-          head("partition"),
-          head("p99, end to end", "end to end"),
-          head("", "p99"),
-          head("rows/s", "rows in"),
-          head("lag", "lag"),
-        ),
-      ),
-      html(
-        "tbody",
-        null,
-        shown.map((partition) => row(partition, longest)),
-      ),
+    table(
+      "partitions",
+      heads,
+      shown.map((partition) => row(partition, longest)),
     ),
     measured.length > MOST && html("p", { class: "more" }, `and ${measured.length - MOST} more`),
   ];

@@ -1,31 +1,21 @@
 // What the query runs on and what it remembers: executors and state.
 
-import { html } from "./dom.js";
+import { columnHead, html, table } from "./dom.js";
 import { bytes, count, latency, percent } from "./format.js";
 import { WORDS } from "./words.js";
 
-const head = (name, what) => html("th", { scope: "col", title: WORDS[what] }, name);
+const head = (name, what) => columnHead(name, WORDS[what]);
 
 export function executors(snapshot) {
   if (snapshot.executors.length === 0) return html("p", { class: "quiet" }, "No executor has reported yet.");
-  return html(
-    "table",
-    { class: "resources" },
-    html(
-      "thead",
-      null,
-      html(
-        "tr",
-        null,
-        head("executor"),
-        head("CPU", "cpu"),
-        head("GC, longest", "gc"),
-        head("hiccups, worst", "hiccups"),
-        head("heap", "heap"),
-      ),
-    ),
-    html("tbody", null, snapshot.executors.map(executor)),
-  );
+  const heads = [
+    head("executor"),
+    head("CPU", "cpu"),
+    head("GC, longest", "gc"),
+    head("hiccups, worst", "hiccups"),
+    head("heap", "heap"),
+  ];
+  return table("resources", heads, snapshot.executors.map(executor));
 }
 
 function executor({ id, cpu_load: cpu, process_cpu_load: own, ...figures }) {
@@ -67,34 +57,22 @@ function executor({ id, cpu_load: cpu, process_cpu_load: own, ...figures }) {
 export function state(query) {
   if (query.state.length === 0)
     return html("p", { class: "quiet" }, "This query keeps no state, or no epoch has ended yet.");
+  const heads = [
+    head("operator"),
+    head("rows", "state rows"),
+    head("memory", "state memory"),
+    head("commit", "commit"),
+  ];
+  return table("resources", heads, query.state.map(operator));
+}
+
+function operator({ operator: name, rows, memory_bytes: memory, commit_ms: commit }) {
   return html(
-    "table",
-    { class: "resources" },
-    html(
-      "thead",
-      null,
-      html(
-        "tr",
-        null,
-        head("operator"),
-        head("rows", "state rows"),
-        head("memory", "state memory"),
-        head("commit", "commit"),
-      ),
-    ),
-    html(
-      "tbody",
-      null,
-      query.state.map(({ operator, rows, memory_bytes: memory, commit_ms: commit }) =>
-        html(
-          "tr",
-          null,
-          html("th", { scope: "row" }, operator),
-          html("td", null, count(rows)),
-          html("td", null, bytes(memory)),
-          html("td", null, latency(commit)),
-        ),
-      ),
-    ),
+    "tr",
+    null,
+    html("th", { scope: "row" }, name),
+    html("td", null, count(rows)),
+    html("td", null, bytes(memory)),
+    html("td", null, latency(commit)),
   );
 }

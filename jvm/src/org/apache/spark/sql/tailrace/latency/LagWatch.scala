@@ -1,12 +1,13 @@
 package org.apache.spark.sql.tailrace.latency
 
 import java.util.{HashMap => JHashMap, Map => JMap}
-import java.util.concurrent.{ConcurrentHashMap, Executors, Future => JFuture, ScheduledFuture, TimeUnit}
+import java.util.concurrent.{ConcurrentHashMap, Future => JFuture, ScheduledFuture, TimeUnit}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.util.ThreadUtils
 
 /**
  * Asks Kafka for the newest offsets of what real-time queries read, once a second; Spark itself does once an epoch.
@@ -62,11 +63,7 @@ private object LagWatch {
   private val PeriodMs = 1000L
   val GiveUpAfterMs = "3000"
 
-  private lazy val timer = Executors.newSingleThreadScheduledExecutor { (task: Runnable) =>
-    val thread = new Thread(task, "tailrace-lag")
-    thread.setDaemon(true)
-    thread
-  }
+  private lazy val timer = ThreadUtils.newDaemonSingleThreadScheduledExecutor("tailrace-lag")
 }
 
 /** The partitions of one source, and a client to ask for their newest offsets. By name: Kafka is the user's to bring. */

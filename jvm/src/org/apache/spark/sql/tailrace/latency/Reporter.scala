@@ -1,20 +1,17 @@
 package org.apache.spark.sql.tailrace.latency
 
-import java.util.concurrent.{Executors, TimeUnit}
+import java.util.concurrent.TimeUnit
 
 import scala.util.control.NonFatal
 
 import org.apache.spark.api.plugin.PluginContext
 import org.apache.spark.internal.Logging
+import org.apache.spark.util.ThreadUtils
 
 /** In each executor: sends what its tasks recorded to the driver, once a second. */
 final class Reporter(context: PluginContext) extends Logging {
   private val health = new JvmHealth
-  private val timer = Executors.newSingleThreadScheduledExecutor { (task: Runnable) =>
-    val thread = new Thread(task, "tailrace-reporter")
-    thread.setDaemon(true)
-    thread
-  }
+  private val timer = ThreadUtils.newDaemonSingleThreadScheduledExecutor("tailrace-reporter")
 
   def start(): Unit = {
     health.start()

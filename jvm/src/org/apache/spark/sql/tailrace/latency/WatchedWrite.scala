@@ -24,13 +24,11 @@ private final class WatchedWriterFactory(factory: DataWriterFactory, epochLatenc
   override def createWriter(partition: Int, task: Long): DataWriter[InternalRow] = {
     val writer = factory.createWriter(partition, task)
     val probe = SinkProbe.ofThisTask(stage)
-    val total = epochLatency
     // The writer's commit has waited for all acknowledgements by then.
-    TaskContext.get().addTaskCompletionListener[Unit](_ => probe.foreachEndToEnd((bucket, count) => total.add((bucket, count))))
-    KafkaAcknowledgements.of(writer, probe) match {
-      case Some(acknowledgements) => new WatchedWriter(writer, probe, acknowledgements)
-      case None => new WatchedWriter(writer, probe, null)
+    TaskContext.get().addTaskCompletionListener[Unit] { _ =>
+      probe.foreachEndToEnd((bucket, count) => epochLatency.add((bucket, count)))
     }
+    new WatchedWriter(writer, probe, KafkaAcknowledgements.of(writer, probe).orNull)
   }
 }
 

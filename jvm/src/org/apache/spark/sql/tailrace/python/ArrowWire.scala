@@ -1,7 +1,6 @@
 package org.apache.spark.sql.tailrace.python
 
 import java.io.{DataInputStream, DataOutputStream}
-import java.nio.channels.Channels
 
 import scala.jdk.CollectionConverters._
 
@@ -50,21 +49,21 @@ private[python] final class ArrowWire(
   private var inbound: ColumnarBatch = _
   private var received = 0L
 
-  override def start(out: DataOutputStream): Unit = new ArrowStreamWriter(outbound, null, out).start()
+  override def start(out: DataOutputStream): Unit = new ArrowStreamWriter(outbound, null, CalmChannel.to(out)).start()
 
   override def write(rows: Iterator[InternalRow], count: Int, out: DataOutputStream): Unit = {
     val before = out.size()
     rows.foreach(row => rowWriter.write(arguments(row)))
     rowWriter.finish()
     val batch = unloader.getRecordBatch()
-    try MessageSerializer.serialize(new WriteChannel(Channels.newChannel(out)), batch)
+    try MessageSerializer.serialize(new WriteChannel(CalmChannel.to(out)), batch)
     finally batch.close()
     rowWriter.reset()
     this.count("pythonDataSent", out.size() - before)
   }
 
   override def end(out: DataOutputStream): Unit = {
-    ArrowStreamWriter.writeEndOfStream(new WriteChannel(Channels.newChannel(out)), IpcOption.DEFAULT)
+    ArrowStreamWriter.writeEndOfStream(new WriteChannel(CalmChannel.to(out)), IpcOption.DEFAULT)
     out.writeInt(SpecialLengths.END_OF_STREAM)
   }
 
@@ -88,7 +87,7 @@ private[python] final class ArrowWire(
   }
 
   private def openStream(in: DataInputStream): Unit = {
-    reader = new ArrowStreamReader(in, allocator)
+    reader = new ArrowStreamReader(CalmChannel.from(in), allocator)
     val vectors = reader.getVectorSchemaRoot.getFieldVectors.asScala.map(new ArrowColumnVector(_))
     inbound = new ColumnarBatch(vectors.toArray[ColumnVector])
     received = 0

@@ -233,7 +233,7 @@ private[python] final class Conversation(
       case _: IOException if feederFailure != null =>
         dismiss()
         throw feederFailure
-      case failure: IOException =>
+      case failure: IOException if !context.isInterrupted() =>
         dismiss()
         throw PythonErrors.lost(failure, hired.lastWords, atWork)
       case failure: Throwable =>

@@ -6,7 +6,7 @@ import java.nio.ByteBuffer
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.{SparkEnv, TaskContext}
-import org.apache.spark.api.python.{BasePythonRunner, PythonWorker, PythonWorkerHandle}
+import org.apache.spark.api.python.{BasePythonRunner, LocalPythonWorkerHandle, PythonWorker, PythonWorkerHandle}
 import org.apache.spark.api.python.PythonFunction.PythonAccumulator
 import org.apache.spark.internal.config.EXECUTOR_CORES
 import org.apache.spark.internal.config.Python.{PYTHON_DAEMON_MODULE, PYTHON_USE_DAEMON, PYTHON_WORKER_REUSE}
@@ -32,8 +32,15 @@ private[python] final class HiredWorker(pythonExec: String, environment: Map[Str
     }
   }
 
-  /** At once and for good; a worker that is only cut off would print a traceback about its broken pipe. */
-  def kill(): Unit = env.destroyPythonWorker(pythonExec, WorkerModule, DaemonModule, environment, hired)
+  /**
+   * At once and for good. The process first: Spark closes the socket while its daemon is still about to kill, and a
+   * worker that finds itself cut off prints a traceback about a broken pipe.
+   */
+  def kill(): Unit = {
+    handle.collect { case local: LocalPythonWorkerHandle => ProcessHandle.of(local.pid) }
+      .foreach(_.ifPresent(process => process.destroyForcibly()))
+    env.destroyPythonWorker(pythonExec, WorkerModule, DaemonModule, environment, hired)
+  }
 
   /** What Python's fault handler wrote when the process died, if it was switched on. */
   def lastWords: Option[String] = handle.flatMap(_.terminationDiagnostics())
