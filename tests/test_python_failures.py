@@ -187,7 +187,8 @@ def test_a_worker_that_is_killed_is_reported_though_no_row_follows(pipeline: Pip
 
 @pytest.fixture
 def short_timeout(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set(TIMEOUT, "2s")
+    # Long enough for a worker to start on a busy machine: that time counts.
+    spark.conf.set(TIMEOUT, "5s")
     yield
     spark.conf.unset(TIMEOUT)
 
