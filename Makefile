@@ -38,6 +38,7 @@ bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.defaults
 	$(BIN)/python -m benchmarks.python_operators
 	$(BIN)/python -m benchmarks.latency_probes
+	$(BIN)/python -m benchmarks.check
 
 clean: ## Remove everything that was built here.
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/tailrace/_plugin/*.jar

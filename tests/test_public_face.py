@@ -7,13 +7,19 @@ from tests.helpers.processes import run_python
 
 EXPORTED = {
     "EmbeddedKafka",
+    "Explanation",
     "Latency",
+    "Sizing",
     "TailraceError",
+    "Verdict",
     "__version__",
+    "check",
     "configure",
     "dashboard",
+    "explain",
     "latency",
     "measure",
+    "size",
 }
 
 

@@ -26,6 +26,7 @@ from tailrace._user_conf import user_conf
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
 from tailrace.monitor import monitor_of
+from tailrace.preflight.starts import check_at_start
 from tailrace.web.application import dashboard, port_of
 
 LISTENERS_KEY = "spark.sql.streaming.streamingQueryListeners"
@@ -107,8 +108,9 @@ class RealTimeBuilder(SparkSession.Builder):
 
 
 def _watch(session: SparkSession) -> None:
-    """Follow the session's queries from the beginning, so that the first look at them tells of the last minute."""
+    """Look at the session's queries before they start and from their beginning, so that nothing is missed."""
     monitor_of(session)
+    check_at_start()
     if port_of(session) is not None:
         try:
             dashboard(session)

@@ -10,10 +10,13 @@ from pathlib import Path
 Completed = subprocess.CompletedProcess[str]
 
 
-def run_python(code: str, *, env: dict[str, str] | None = None, timeout_s: float = 120) -> Completed:
+def run_python(
+    code: str, *, env: dict[str, str] | None = None, stdin: str | None = None, timeout_s: float = 120
+) -> Completed:
     """Run a script in a fresh interpreter: a JVM of its own, as in a user's application."""
     return subprocess.run(
         [sys.executable, "-c", code],
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=timeout_s,

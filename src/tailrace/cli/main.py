@@ -14,9 +14,12 @@ from rich.markup import escape
 
 from tailrace._console import console
 from tailrace._version import __version__
+from tailrace.cli.check import check
 from tailrace.cli.demo import demo
 from tailrace.cli.doctor import doctor
+from tailrace.cli.explain import explain
 from tailrace.cli.kafka import kafka
+from tailrace.cli.size import size
 from tailrace.cli.top import top
 from tailrace.errors import TailraceError
 
@@ -45,8 +48,11 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+app.command(context_settings={"ignore_unknown_options": True})(_interruptible(check))
 app.command()(_interruptible(demo))
 app.command()(_interruptible(doctor))
+app.command(context_settings={"ignore_unknown_options": True})(_interruptible(explain))
+app.command()(_interruptible(size))
 app.command()(_interruptible(top))
 app.add_typer(kafka, name="kafka")
 

@@ -24,6 +24,9 @@ object Operators {
   private def no(group: String, name: String, className: String, reason: String, remedy: String) =
     Support(group, name, className, Unsupported(reason, remedy))
 
+  /** What users call an aggregation that keeps state. */
+  val StatefulAggregation = "groupBy().agg(), window(…)"
+
   private val supported = Seq(
     yes(RowByRow, "select, withColumn", s"$Exec.ProjectExec"),
     yes(RowByRow, "filter, where", s"$Exec.FilterExec"),
@@ -34,7 +37,7 @@ object Operators {
     yes(RowByRow, "typed map (JVM)", s"$Exec.MapElementsExec"),
     yes(RowByRow, "typed mapPartitions (JVM)", s"$Exec.MapPartitionsExec", "the function must not read ahead."),
     yes(Joins, "stream-static join with a broadcast table", s"$Exec.joins.BroadcastHashJoinExec"),
-    yes(State, "groupBy().agg(), window(…)", s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
+    yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
     yes(State, "dropDuplicates", s"$Stateful.StreamingDeduplicateExec", "keeps every key, unless a watermark column is among them."),
     yes(State, "withWatermark", s"$Stateful.EventTimeWatermarkExec", "advances when an epoch ends."),
     yes(State, "transformWithState (JVM)", s"$Stateful.transformwithstate.TransformWithStateExec"),
@@ -72,7 +75,7 @@ object Operators {
 
   val JoinWithoutEqualKeys: Support = no(
     Joins,
-    "join without equal keys",
+    "join without equal keys, cross join",
     s"$Exec.joins.BroadcastNestedLoopJoinExec",
     "Spark does not admit it to Real-Time Mode.",
     s"join on equal keys with a broadcast table and filter afterwards; or $useMicroBatch.")
@@ -125,6 +128,27 @@ object Operators {
     pythonState,
     aggregateInstead)
 
+  private val GroupedPython: Support = no(
+    PythonCode,
+    "groupBy().applyInPandas, applyInArrow",
+    s"$Exec.python.FlatMapGroupsInPandasExec",
+    pythonState,
+    aggregateInstead)
+
+  private val Sample: Support = no(
+    RowByRow,
+    "sample",
+    s"$Exec.SampleExec",
+    "Spark does not admit it to Real-Time Mode.",
+    "filter by chance: .where(F.rand() < 0.1).")
+
+  private val Coalesce: Support = no(
+    Partitioning,
+    "coalesce",
+    s"$Exec.CoalesceExec",
+    "a task would read one partition to its end before the next, and an epoch's partitions have no end.",
+    "use repartition(n), which mixes them.")
+
   val PythonUdtf: Support = no(
     PythonCode,
     "udtf (Python table function)",
@@ -167,12 +191,7 @@ object Operators {
       s"$Exec.joins.ShuffledHashJoinExec",
       holdsRowsBack,
       broadcastIt),
-    no(
-      Joins,
-      "cross join",
-      s"$Exec.joins.CartesianProductExec",
-      holdsRowsBack,
-      s"join on equal keys with a broadcast table; or $useMicroBatch."),
+    hidden(JoinWithoutEqualKeys, s"$Exec.joins.CartesianProductExec"),
     SessionWindow,
     hidden(SessionWindow, s"$Stateful.SessionWindowStateStoreRestoreExec"),
     hidden(SessionWindow, s"$Exec.aggregate.MergingSessionsExec"),
@@ -180,11 +199,15 @@ object Operators {
     FlatMapGroupsWithState,
     PythonTransformWithState,
     ApplyInPandasWithState,
+    GroupedPython,
+    hidden(GroupedPython, s"$Exec.python.FlatMapGroupsInArrowExec"),
     PythonUdtf,
     hidden(PythonUdtf, s"$Exec.python.ArrowEvalPythonUDTFExec"),
     MapInPandasBarrier,
     MapInArrowBarrier,
+    Sample,
     Sort,
+    Coalesce,
     Limit,
     hidden(Limit, s"$Stateful.StreamingLocalLimitExec"))
 

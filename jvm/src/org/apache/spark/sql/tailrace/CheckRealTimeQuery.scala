@@ -25,6 +25,6 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
   }
 
   // Sinks of the first data source API throw when they are asked for their name.
-  private def supportOf(sink: Table): Support =
+  def supportOf(sink: Table): Support =
     Sinks.of(sink.getClass.getName, Try(sink.name).getOrElse(sink.getClass.getSimpleName))
 }

@@ -13,8 +13,11 @@ import tailrace.support.{Operators, Support}
  */
 object LogicalOperators {
 
-  def refused(query: LogicalPlan): Seq[Support] =
-    query.collect { case node if node.isStreaming => refusal(node) }.flatten.distinct
+  def refused(query: LogicalPlan): Seq[Support] = refusedNodes(query).map(_._1).distinct
+
+  /** Each with where it is. */
+  def refusedNodes(query: LogicalPlan): Seq[(Support, LogicalPlan)] =
+    query.collect { case node if node.isStreaming => refusal(node).map(_ -> node) }.flatten
 
   private def refusal(node: LogicalPlan): Option[Support] = node match {
     case join: Join if join.left.isStreaming && join.right.isStreaming => Some(Operators.StreamStreamJoin)

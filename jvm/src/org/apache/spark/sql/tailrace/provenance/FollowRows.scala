@@ -6,6 +6,7 @@ import org.apache.spark.sql.execution.datasources.v2.{RealTimeStreamScanExec, Wr
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.tailrace.latency.{LatencyInProgressExec, LiveFigures, WatchedWrite}
+import org.apache.spark.sql.tailrace.preflight.Rehearsal
 
 /**
  * In a real-time plan, lets each row's origin follow it: it is noted where the row is read, crosses each shuffle
@@ -25,7 +26,7 @@ object FollowRows extends Rule[SparkPlan] {
     // A user who keeps Spark's allowlist in force keeps our operators out: Spark would refuse the query for them.
     val mayBe = !plan.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK)
     val isOfUse = timed || usesOrigins(plan)
-    if (Stages.reads(plan) && mayBe && isOfUse && !isDone) new Follow(plan, timed).result else plan
+    if (Stages.reads(plan) && mayBe && isOfUse && !isDone && !Rehearsal.isOne(plan)) new Follow(plan, timed).result else plan
   }
 
   private def isSet(plan: SparkPlan, key: String, value: String): Boolean =

@@ -35,8 +35,19 @@ object KafkaStream {
   private type Reader = { def driverKafkaParams(): JMap[String, Object] }
   private type InKafka = { def kafkaOffsetReader(): Reader }
 
+  def isKafka(stream: MicroBatchStream): Boolean =
+    stream.getClass.getName == "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
+
   /** How to reach the brokers of the stream. */
   def clientParams(stream: MicroBatchStream): Option[JMap[String, Object]] =
-    if (stream.getClass.getName != "org.apache.spark.sql.kafka010.KafkaMicroBatchStream") None
+    if (!isKafka(stream)) None
     else Try(stream.asInstanceOf[InKafka].kafkaOffsetReader().driverKafkaParams()).toOption
+
+  /** How the stream chooses its topics and makes its clients. */
+  def consumerStrategy(stream: MicroBatchStream): Object = {
+    val reader = stream.asInstanceOf[InKafka].kafkaOffsetReader()
+    val field = reader.getClass.getDeclaredField("consumerStrategy")
+    field.setAccessible(true)
+    field.get(reader)
+  }
 }

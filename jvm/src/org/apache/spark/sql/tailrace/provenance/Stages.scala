@@ -21,8 +21,10 @@ final class Stages(plan: SparkPlan) {
   /** The stage whose rows go into the exchange. */
   def endingIn(exchange: ShuffleExchangeExec): Int = last - 1 - shuffles.indexWhere(_ eq exchange)
 
-  def shapes: Seq[StageShape] =
-    shuffles.map(exchange => shapeOf(endingIn(exchange), exchange.child)).reverse :+ shapeOf(last, plan)
+  def shapes: Seq[StageShape] = tops.map { case (stage, top) => shapeOf(stage, top) }
+
+  /** Each stage's number and its top node, from the sources to the sink. */
+  def tops: Seq[(Int, SparkPlan)] = shuffles.map(exchange => endingIn(exchange) -> exchange.child).reverse :+ (last -> plan)
 
   private def shapeOf(stage: Int, top: SparkPlan): StageShape = {
     val nodes = within(top)
@@ -43,7 +45,7 @@ final class Stages(plan: SparkPlan) {
   }
 
   /** The nodes of a stage that rows of the stream pass, from its top down; a shuffle that it reads is the last. */
-  private def within(top: SparkPlan): Seq[SparkPlan] = top match {
+  def within(top: SparkPlan): Seq[SparkPlan] = top match {
     case exchange: ShuffleExchangeExec => Seq(exchange)
     case node => node +: node.children.filter(reads).flatMap(within)
   }

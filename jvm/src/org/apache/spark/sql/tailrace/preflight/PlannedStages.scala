@@ -1,0 +1,61 @@
+package org.apache.spark.sql.tailrace.preflight
+
+import org.json4s.JsonAST.{JArray, JObject}
+import org.json4s.JsonDSL._
+
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
+import org.apache.spark.sql.execution.{SparkPlan, UnionExec}
+import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
+import org.apache.spark.sql.tailrace.provenance.Stages
+import org.apache.spark.sql.tailrace.python.{RealTimeEvalPythonExec, RealTimeMapInBatchExec}
+
+import tailrace.support.Operators
+
+/**
+ * The stages of a query that was only planned, with the task slots that each will hold.
+ *
+ * @param unknown the sources whose number of partitions is not known
+ */
+private[preflight] final class PlannedStages(plan: SparkPlan, unknown: Set[String]) {
+  private val stages = new Stages(plan)
+
+  def json: JArray = JArray(stages.tops.map { case (number, top) => describe(number, top) }.toList)
+
+  private def describe(number: Int, top: SparkPlan): JObject = {
+    val nodes = stages.within(top)
+    val sources = nodes.collect { case scan: RealTimeStreamScanExec => scan.stream.toString }
+    val tasks = if (sources.exists(unknown.contains)) None else Some(tasksOf(top))
+    ("number" -> number) ~
+      ("inputs" -> nodes.collect { case exchange: ShuffleExchangeExec => stages.endingIn(exchange) }.sorted) ~
+      ("sources" -> sources) ~
+      ("operators" -> nodes.reverse.flatMap(describe).distinct) ~
+      ("tasks" -> tasks)
+  }
+
+  private def describe(node: SparkPlan): Option[JObject] = node match {
+    case _: RealTimeStreamScanExec | _: ShuffleExchangeExec => None
+    case _ =>
+      Operators.documentedName(node.getClass.getName).map { name =>
+        ("name" -> name) ~ ("ours" -> isOurs(node)) ~ ("stateful" -> isStateful(node)) ~
+          ("line" -> SourceLines.of(node))
+      }
+  }
+
+  private def isOurs(node: SparkPlan): Boolean =
+    node.isInstanceOf[RealTimeEvalPythonExec] || node.isInstanceOf[RealTimeMapInBatchExec]
+
+  // Spark's aggregation has no state of its own: operators that nobody writes restore and save it around it.
+  private def isStateful(node: SparkPlan): Boolean = node.isInstanceOf[StatefulOperator] ||
+    Operators.of(node.getClass.getName, node.nodeName).name == Operators.StatefulAggregation
+
+  private def tasksOf(node: SparkPlan): Int = node match {
+    case scan: RealTimeStreamScanExec => scan.inputPartitions.length
+    case exchange: ShuffleExchangeExec => exchange.outputPartitioning.numPartitions
+    case union: UnionExec if union.outputPartitioning.isInstanceOf[UnknownPartitioning] => inputsOf(union).map(tasksOf).sum
+    case _ => inputsOf(node).map(tasksOf).maxOption.getOrElse(0)
+  }
+
+  private def inputsOf(node: SparkPlan): Seq[SparkPlan] = node.children.filter(Stages.reads)
+}

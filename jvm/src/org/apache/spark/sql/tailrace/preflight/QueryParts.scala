@@ -1,0 +1,80 @@
+package org.apache.spark.sql.tailrace.preflight
+
+import org.json4s.JsonAST.JObject
+import org.json4s.JsonDSL._
+
+import org.apache.spark.api.python.PythonEvalType
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.types.LongType
+
+/** What the logical plan tells of a query's state, time and Python code. */
+private[preflight] object QueryParts {
+  private val MicrosPerMilli = 1000
+
+  /** The operators that keep state, and whether a watermark lets them forget it. */
+  def state(query: LogicalPlan): Seq[JObject] = streaming(query).collect {
+    case node: Deduplicate => stateful("dropDuplicates", isBounded(keysOf(node)), node)
+    case node: Aggregate if node.groupingExpressions.exists(_.exists(isSession)) =>
+      stateful("session window", bounded = true, node)
+    case node: Aggregate => stateful("aggregation", isBounded(node.groupingExpressions), node)
+    case node: TransformWithState => stateful("transformWithState", bounded = true, node)
+  }
+
+  /** A stateful operator whose rows go on into a union. */
+  def stateBeforeUnion(query: LogicalPlan): Seq[JObject] = streaming(query).collect { case union: Union =>
+    streaming(union).collect {
+      case node @ (_: Aggregate | _: TransformWithState | _: TransformWithStateInPySpark | _: Deduplicate)
+          if node.isStateful =>
+        ("line" -> SourceLines.of(node)): JObject
+    }
+  }.flatten
+
+  def watermarks(query: LogicalPlan): Seq[JObject] = streaming(query).collect { case node: EventTimeWatermark =>
+    ("column" -> node.eventTime.name) ~ ("delay_ms" -> EventTimeWatermark.getDelayMs(node.delay)) ~
+      ("line" -> SourceLines.of(node))
+  }
+
+  /** The lengths of the time windows that rows are gathered in. */
+  def windows(query: LogicalPlan): Seq[JObject] = streaming(query).flatMap { node =>
+    node.expressions.flatMap(_.collect {
+      case alias: Alias if alias.metadata.contains(TimeWindow.marker) => lengthOf(alias).map(_ -> node)
+    }.flatten)
+  }.map { case (micros, node) => ("length_ms" -> micros / MicrosPerMilli) ~ ("line" -> SourceLines.of(node)) }
+
+  /** The Python functions on the streaming path, and whether rows reach them pickled. */
+  def python(query: LogicalPlan): Seq[JObject] = streaming(query).flatMap { node =>
+    node.expressions.flatMap(_.collect { case call: PythonUDF => call }).map { call =>
+      ("name" -> call.name) ~ ("pickled" -> (call.evalType == PythonEvalType.SQL_BATCHED_UDF)) ~
+        ("line" -> lineOf(call).orElse(SourceLines.of(node)))
+    }
+  }
+
+  private def streaming(query: LogicalPlan): Seq[LogicalPlan] = query.collect { case node if node.isStreaming => node }
+
+  private def stateful(name: String, bounded: Boolean, node: LogicalPlan): JObject =
+    ("name" -> name) ~ ("bounded" -> bounded) ~ ("line" -> SourceLines.of(node))
+
+  private def keysOf(node: Deduplicate): Seq[Expression] =
+    // Keys that Spark has not chosen yet can be any of the columns.
+    if (node.keys.nonEmpty) node.keys else node.child.output
+
+  private def isBounded(keys: Seq[Expression]): Boolean = keys.exists {
+    case named: NamedExpression => named.metadata.contains(EventTimeWatermark.delayKey)
+    case other => other.references.exists(_.metadata.contains(EventTimeWatermark.delayKey))
+  }
+
+  private def isSession(expression: Expression): Boolean = expression match {
+    case column: Attribute => column.metadata.contains(SessionWindow.marker)
+    case _ => false
+  }
+
+  /** A window is a struct of its start, and of the start plus its length. */
+  private def lengthOf(window: Alias): Option[Long] = window.child match {
+    case struct: CreateNamedStruct =>
+      struct.valExprs.lastOption.flatMap(_.collectFirst { case Add(_, Literal(micros: Long, LongType), _) => micros })
+    case _ => None
+  }
+
+  private def lineOf(call: PythonUDF): Option[String] = call.origin.pysparkErrorContext.map(_._2).filter(_.nonEmpty)
+}

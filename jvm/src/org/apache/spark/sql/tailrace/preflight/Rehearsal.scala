@@ -1,0 +1,124 @@
+package org.apache.spark.sql.tailrace.preflight
+
+import java.util.UUID
+
+import scala.util.Try
+
+import org.apache.spark.sql.catalyst.analysis.ResolveDeduplicate
+import org.apache.spark.sql.catalyst.plans.logical.{Deduplicate, DeduplicateWithinWatermark, LogicalPlan}
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
+import org.apache.spark.sql.catalyst.types.DataTypeUtils.fromAttributes
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.connector.catalog.{Table, TableCapability}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.datasources.v2.{StreamingDataSourceV2Relation, StreamingDataSourceV2ScanRelation}
+import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqMetadata, OffsetSeqMetadataBase}
+import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamingRelation, WatermarkPropagator}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.streaming.OutputMode
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+import org.apache.spark.util.Utils
+
+/**
+ * Plans the first epoch of a real-time query as Spark itself would, without a checkpoint, a sink or a broker: sources
+ * are replaced by stand-ins with as many partitions.
+ *
+ * @param recorded what the query's checkpoint says of its settings, such as the number of shuffle partitions
+ */
+private[preflight] final class Rehearsal(
+    session: SparkSession,
+    query: LogicalPlan,
+    epochMs: Long,
+    sources: Map[LogicalPlan, Source],
+    recorded: Option[OffsetSeqMetadataBase]) {
+  import Rehearsal._
+
+  private val rehearsing = {
+    val own = session.cloneSession()
+    Seq(
+      // As Spark does for each streaming query, and for each in Real-Time Mode.
+      SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "false",
+      SQLConf.CBO_ENABLED.key -> "false",
+      SQLConf.SORT_BEFORE_REPARTITION.key -> "false",
+      SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL.key -> session.sessionState.conf.numShufflePartitions.toString,
+      // It would only hide the operators.
+      SQLConf.WHOLESTAGE_CODEGEN_ENABLED.key -> "false",
+      Key -> "true").foreach { case (key, value) => own.conf.set(key, value) }
+    recorded.foreach(OffsetSeqMetadata.setSessionConf(_, own.sessionState.conf))
+    own
+  }
+
+  // The folder of the state is named and never made: state is looked for when tasks run.
+  lazy val planned: Try[SparkPlan] =
+    plan(s"${Utils.getLocalDir(session.sparkContext.conf)}/tailrace-rehearsal", epoch = 0, comparesState = false)
+
+  /** Why the query cannot go on with the state of a checkpoint, as Spark finds out in its first epoch. */
+  def stateObstacle(checkpoint: Checkpoint): Option[Throwable] = {
+    val copy = Utils.createTempDir(namePrefix = "tailrace-check")
+    try {
+      checkpoint.copyStateSchemas(copy)
+      plan(copy.toURI.toString, checkpoint.nextEpoch, comparesState = true).failed.toOption
+    } finally Utils.deleteRecursively(copy)
+  }
+
+  private def plan(checkpoint: String, epoch: Long, comparesState: Boolean): Try[SparkPlan] = Try(rehearsing.withActive {
+    val settings = recorded.getOrElse(OffsetSeqMetadata(0L, System.currentTimeMillis(), rehearsing.conf))
+    new IncrementalExecution(
+      rehearsing,
+      withStandIns,
+      OutputMode.Update(),
+      s"$checkpoint/state",
+      UUID.randomUUID(),
+      UUID.randomUUID(),
+      currentBatchId = epoch,
+      prevOffsetSeqMetadata = None,
+      offsetSeqMetadata = settings,
+      watermarkPropagator = WatermarkPropagator.noop(),
+      // In the first epoch of a run the state's schema is compared, and written if it is new.
+      isFirstBatch = comparesState,
+      isRealTimeMode = true).executedPlan
+  })
+
+  private def withStandIns: LogicalPlan = withKeys.transform {
+    case relation @ (_: StreamingRelationV2 | _: StreamingRelation) => standIn(relation, sources(relation))
+  }
+
+  // Spark leaves the keys of a deduplication open until the query starts.
+  private def withKeys: LogicalPlan = {
+    val conf = rehearsing.sessionState.conf
+    val inOrder = conf.getConf(SQLConf.DROP_DUPLICATES_DETERMINISTIC_KEY_ORDER)
+    query.transformUp {
+      case node @ Deduplicate(_, child, Some(spec)) =>
+        node.copy(keys = ResolveDeduplicate.computeKeys(child, spec, inOrder, conf.resolver))
+      case node @ DeduplicateWithinWatermark(_, child, Some(spec)) =>
+        node.copy(keys = ResolveDeduplicate.computeKeys(child, spec, inOrder, conf.resolver))
+    }
+  }
+
+  private def standIn(relation: LogicalPlan, source: Source): LogicalPlan = {
+    val output = relation.output.collect { case column: org.apache.spark.sql.catalyst.expressions.AttributeReference =>
+      column
+    }
+    val table = StandInTable(source.label, fromAttributes(output))
+    val stream = RehearsedStream(source.label, source.partitions.getOrElse(UnknownPartitions))
+    StreamingDataSourceV2ScanRelation(
+      StreamingDataSourceV2Relation(table, output, None, None, CaseInsensitiveStringMap.empty, "", Some(epochMs)),
+      RehearsedScan(table.schema, source.label),
+      output,
+      stream,
+      startOffset = Some(RehearsedOffset))
+  }
+}
+
+object Rehearsal {
+  private val Key = "spark.tailrace.rehearsal"
+  private val UnknownPartitions = 2
+
+  /** A plan that is only looked at, and never run. */
+  def isOne(plan: SparkPlan): Boolean = plan.conf.getConfString(Key, "false") == "true"
+}
+
+private final case class StandInTable(override val name: String, override val schema: StructType) extends Table {
+  override def capabilities: java.util.Set[TableCapability] = java.util.Set.of(TableCapability.MICRO_BATCH_READ)
+}

@@ -1,0 +1,31 @@
+package org.apache.spark.sql.tailrace.preflight
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
+import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.execution.SparkPlan
+
+/** Where in their own program users wrote an operation, as `file:line`. */
+object SourceLines {
+  private val Line = TreeNodeTag[String]("tailrace.line")
+
+  /** The dataset was made in this line; what it is made of keeps the lines it has. */
+  def mark(dataset: Dataset[_], line: String): Unit = dataset.queryExecution.analyzed.foreach { node =>
+    if (node.getTagValue(Line).isEmpty) {
+      node.setTagValue(Line, line)
+    }
+  }
+
+  def of(node: TreeNode[_]): Option[String] = node match {
+    case plan: LogicalPlan => plan.getTagValue(Line).orElse(ofExpressions(plan))
+    case plan: SparkPlan => plan.logicalLink.flatMap(of)
+    case _ => None
+  }
+
+  // PySpark notes the line of a column's making, though not of a DataFrame's.
+  private def ofExpressions(plan: LogicalPlan): Option[String] =
+    plan.expressions.iterator
+      .flatMap(_.collect { case part => part.origin.pysparkErrorContext.map(_._2) }.flatten)
+      .filter(_.nonEmpty)
+      .nextOption()
+}

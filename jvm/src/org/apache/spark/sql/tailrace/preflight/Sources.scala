@@ -1,0 +1,93 @@
+package org.apache.spark.sql.tailrace.preflight
+
+import scala.jdk.CollectionConverters._
+import scala.language.reflectiveCalls
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
+import org.apache.spark.sql.connector.catalog.{SupportsRead, TableCapability}
+import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, SupportsRealTimeMode}
+import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation
+import org.apache.spark.sql.tailrace.provenance.KafkaStream
+import org.apache.spark.util.Utils
+
+/**
+ * What a query reads.
+ *
+ * @param realTime   whether it can hand rows over as they arrive
+ * @param partitions as many tasks read it; not known if its brokers cannot be asked
+ * @param topics     if it is Kafka
+ * @param agesMs     how old records were when they came in just now
+ */
+private[preflight] final case class Source(
+    relation: LogicalPlan,
+    name: String,
+    description: String,
+    options: Map[String, String],
+    realTime: Boolean,
+    partitions: Option[Int],
+    topics: Seq[String],
+    problem: Option[KafkaProblem],
+    agesMs: Seq[Long] = Nil) {
+
+  def label: String = if (topics.isEmpty) name else s"$name: ${topics.mkString(", ")}"
+}
+
+private[preflight] object Sources {
+  private type TopicPartition = { def topic(): String }
+
+  /** Every source once for each time that it is read; those that are the same are equal. */
+  def of(query: LogicalPlan): Seq[LogicalPlan] = query.collect {
+    case relation: StreamingRelationV2 => relation
+    case relation: StreamingRelation => relation
+  }
+
+  /** @param sampleMs for how long to watch records come in, if at all */
+  def look(relation: LogicalPlan, sampleMs: Long): Source = relation match {
+    case v2: StreamingRelationV2 => lookAt(v2, sampleMs)
+    case v1: StreamingRelation =>
+      Source(v1, v1.sourceName, v1.sourceName, v1.dataSource.options, realTime = false, None, Nil, None)
+    case other => throw new IllegalArgumentException(s"not a source: ${other.nodeName}")
+  }
+
+  private def lookAt(relation: StreamingRelationV2, sampleMs: Long): Source = {
+    val options = relation.extraOptions.asCaseSensitiveMap().asScala.toMap
+    val nothing =
+      Source(relation, relation.sourceName, relation.sourceName, options, realTime = false, None, Nil, None)
+    relation.table match {
+      case table: SupportsRead if table.capabilities.contains(TableCapability.MICRO_BATCH_READ) =>
+        try withStream(table, relation)(lookAt(_, nothing, sampleMs))
+        catch {
+          case NonFatal(failure) => nothing.copy(problem = Some(KafkaProblem("refused", failure.getMessage)))
+        }
+      case _ => nothing
+    }
+  }
+
+  private def lookAt(stream: MicroBatchStream, source: Source, sampleMs: Long): Source = stream match {
+    case _: SupportsRealTimeMode if KafkaStream.isKafka(stream) =>
+      val partitions = KafkaPartitions.of(stream)
+      source.copy(
+        description = stream.toString,
+        realTime = true,
+        partitions = partitions.toOption.map(_.size),
+        topics = partitions.toOption.toSeq.flatten.map(topicOf).distinct.sorted,
+        problem = partitions.left.toOption,
+        agesMs = if (sampleMs > 0) partitions.toSeq.flatMap(KafkaAges.during(sampleMs, stream, _)) else Nil)
+    case _: SupportsRealTimeMode => source.copy(description = stream.toString, realTime = true)
+    case _ => source
+  }
+
+  private def topicOf(partition: Object): String = partition.asInstanceOf[TopicPartition].topic()
+
+  /** A stream as the query would make it, for as long as somebody looks; its notes go to a folder of their own. */
+  private def withStream(table: SupportsRead, relation: StreamingRelationV2)(look: MicroBatchStream => Source): Source = {
+    val notes = Utils.createTempDir(namePrefix = "tailrace-check")
+    try {
+      val stream = table.newScanBuilder(relation.extraOptions).build().toMicroBatchStream(notes.toURI.toString)
+      try look(stream)
+      finally Utils.tryLogNonFatalError(stream.stop())
+    } finally Utils.deleteRecursively(notes)
+  }
+}

@@ -1,0 +1,65 @@
+"""`tailrace check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from tailrace._console import console
+from tailrace.preflight.findings import Severity
+from tailrace.preflight.script_check import ScriptQueries, check_script
+from tailrace.preflight.verdict import SIGNS
+
+COLOURS = {Severity.BLOCKING: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+CLEAR, BLOCKED = 0, 1
+
+
+def check(
+    script: Annotated[
+        Path, typer.Argument(help="The Python script that starts the queries.", exists=True, dir_okay=False)
+    ],
+    arguments: Annotated[list[str] | None, typer.Argument(help="The script's own arguments.")] = None,
+    from_microbatch: Annotated[
+        bool, typer.Option("--from-microbatch", help="Also tell what would change for micro-batch queries.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
+) -> None:
+    """Check the queries of a script before they run, with the fix where something is wrong.
+
+    The script is run as it is, except that its streams are not started: neither their sinks nor their checkpoints are
+    touched. Exit code 0 if all is clear, 1 if a query is blocked, 2 for wrong usage.
+    """
+    with console.status("Checking…"):
+        found = check_script(script, arguments or [], from_micro_batch=from_microbatch)
+    blocked = any(verdict.blocked for verdict in found.verdicts)
+    if as_json:
+        queries = [verdict.to_dict() for verdict in found.verdicts]
+        print(json.dumps({"blocked": blocked, "queries": queries, "micro_batch": found.micro_batch}, indent=2))
+    else:
+        _show(found)
+    raise typer.Exit(BLOCKED if blocked else CLEAR)
+
+
+def _show(found: ScriptQueries) -> None:
+    output = Console(highlight=False)
+    for verdict in found.verdicts:
+        at = f" at {verdict.started_at}" if verdict.started_at else ""
+        colour = "red" if verdict.blocked else "green"
+        output.print(f"[bold]{escape(verdict.name)}[/]{escape(at)}: [{colour}]{verdict.summary}[/]", soft_wrap=True)
+        if verdict.shape.stages:
+            output.print(f"  task slots: {verdict.shape.arithmetic}", soft_wrap=True)
+        for finding in verdict.findings:
+            place = f" ({finding.line})" if finding.line else ""
+            head = f"{SIGNS[finding.severity]} {finding.code}"
+            output.print(f"[{COLOURS[finding.severity]}]{head}[/]  {escape(finding.where + place)}", soft_wrap=True)
+            output.print(f"    {escape(finding.problem)}", soft_wrap=True)
+            if finding.change:
+                output.print(f"    [bold]Change:[/] {escape(finding.change)}", soft_wrap=True)
+        output.print()
+    for line in found.micro_batch:
+        output.print(f"{line}: micro-batch, not checked; --from-microbatch tells what would change.", soft_wrap=True)

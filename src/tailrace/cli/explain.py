@@ -1,0 +1,63 @@
+"""`tailrace explain`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tailrace._console import console
+from tailrace.errors import TailraceError
+from tailrace.preflight.picture import Explanation
+from tailrace.preflight.script_check import shapes_in
+
+
+def explain(
+    script: Annotated[
+        Path, typer.Argument(help="The Python script that starts the queries.", exists=True, dir_okay=False)
+    ],
+    arguments: Annotated[list[str] | None, typer.Argument(help="The script's own arguments.")] = None,
+    query: Annotated[str | None, typer.Option(help="Only the query with this name.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write .svg, .html, .txt or .json.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
+) -> None:
+    """Show how the queries of a script would run: stages, shuffles, slots, and what happens when an epoch ends.
+
+    The script is run as it is, except that its streams are not started.
+    """
+    with console.status("Planning…"):
+        shapes = shapes_in(script, arguments or [])
+    if query is not None and query not in shapes:
+        raise TailraceError(
+            "TAILRACE_NO_QUERY", f"{script} starts no query '{query}'.", f"it starts: {', '.join(shapes)}."
+        )
+    explanations = {name: Explanation(shape) for name, shape in shapes.items() if query in (None, name)}
+    if output is not None:
+        _save(explanations, output)
+    elif as_json:
+        print(json.dumps({name: one.to_dict() for name, one in explanations.items()}, indent=2))
+    else:
+        _show(explanations)
+
+
+def _save(explanations: dict[str, Explanation], output: Path) -> None:
+    if len(explanations) > 1:
+        raise TailraceError(
+            "TAILRACE_NO_QUERY",
+            f"one file shows one query, and the script starts {len(explanations)}.",
+            f"name one with --query: {', '.join(explanations)}.",
+        )
+    for explanation in explanations.values():
+        console.print(f"Written: {explanation.save(output)}", soft_wrap=True)
+
+
+def _show(explanations: dict[str, Explanation]) -> None:
+    screen = Console(highlight=False)
+    for name, explanation in explanations.items():
+        screen.print(f"[bold]{name}[/]" if screen.is_terminal else name, soft_wrap=True)
+        # A file is no terminal whose width could be known.
+        screen.print(explanation.rich() if screen.is_terminal else explanation.text(), soft_wrap=True)
+        screen.print()

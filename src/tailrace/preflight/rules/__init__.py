@@ -1,0 +1,46 @@
+"""What a check knows about Real-Time Mode. A rule looks at the facts and yields its findings; none asks anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tailrace.preflight.facts import Facts
+from tailrace.preflight.findings import Finding
+from tailrace.preflight.rules import advice, checkpoint, operators, settings, sinks, slots, sources, state, trigger
+
+Rule = Callable[[Facts], Iterator[Finding]]
+
+RULES: tuple[Rule, ...] = (
+    operators.refused,
+    operators.state_before_union,
+    operators.refused_by_spark,
+    sources.unsupported,
+    sources.unreachable,
+    sources.same_twice,
+    sources.options,
+    sources.fetch_waits,
+    sources.old_records,
+    sinks.unsupported,
+    sinks.output_mode,
+    sinks.kafka_columns,
+    sinks.lingers,
+    trigger.below_minimum,
+    trigger.boundaries,
+    slots.too_few,
+    slots.default_shuffle_partitions,
+    checkpoint.missing,
+    checkpoint.not_writable,
+    checkpoint.in_use,
+    checkpoint.another_query,
+    checkpoint.state_format,
+    checkpoint.other_state,
+    settings.refused,
+    settings.sparks_allowlist,
+    settings.speculation,
+    settings.dynamic_allocation,
+    settings.pickled_functions,
+    state.unbounded,
+    state.lateness,
+    advice.guarantee,
+    advice.micro_batch_would_do,
+)

@@ -1,0 +1,92 @@
+"""Settings that Spark refuses in Real-Time Mode, or that undo its latency.
+
+Adaptive execution is not among them: Spark switches it off for every streaming query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tailrace.preflight.facts import Facts
+from tailrace.preflight.findings import Finding, blocking, warning
+
+PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+SORT_KEY = "spark.sql.execution.sortBeforeRepartition"
+ALLOWLIST_KEY = "spark.sql.streaming.realTimeMode.allowlistCheck"
+SPECULATION_KEY = "spark.speculation"
+DYNAMIC_KEY = "spark.dynamicAllocation.enabled"
+
+
+def refused(facts: Facts) -> Iterator[Finding]:
+    provider, version = facts.settings.given(PROVIDER_KEY), facts.settings.given(FORMAT_KEY)
+    if provider is not None and provider != ROCKSDB:
+        yield _refused(PROVIDER_KEY, provider, "Real-Time Mode keeps state in RocksDB.")
+    if version is not None and version.isdigit() and int(version) < 2:
+        yield _refused(FORMAT_KEY, version, "Real-Time Mode needs version 2 of the state's checkpoint format.")
+    if facts.settings.is_on(SORT_KEY):
+        yield _refused(
+            SORT_KEY, "true", "repartition(n) would sort all rows of an epoch before it passes on the first."
+        )
+
+
+def _refused(key: str, value: str, why: str) -> Finding:
+    return blocking(
+        "TAILRACE_SETTING_REFUSED",
+        key,
+        f"{key} is {value}, and Spark does not start a real-time query then. {why}",
+        f'spark.conf.unset("{key}").',
+    )
+
+
+def sparks_allowlist(facts: Facts) -> Iterator[Finding]:
+    ours = [operator for stage in facts.shape.stages for operator in stage.operators if operator.ours]
+    if facts.settings.is_on(ALLOWLIST_KEY) and ours:
+        yield blocking(
+            "TAILRACE_ALLOWLIST_IN_FORCE",
+            ALLOWLIST_KEY,
+            f"{ALLOWLIST_KEY} was set to true, so that Spark refuses Tailrace's operators: {ours[0].name}.",
+            "leave that setting out; Tailrace has a check of its own.",
+            ours[0].line,
+        )
+
+
+def speculation(facts: Facts) -> Iterator[Finding]:
+    if facts.settings.is_on(SPECULATION_KEY):
+        yield warning(
+            "TAILRACE_SPECULATION",
+            SPECULATION_KEY,
+            "with speculation Spark starts second copies of slow tasks; a real-time task lasts a whole epoch, "
+            "and a copy "
+            "takes a slot and writes rows twice.",
+            f'.config("{SPECULATION_KEY}", "false") for this application.',
+        )
+
+
+def dynamic_allocation(facts: Facts) -> Iterator[Finding]:
+    if facts.settings.is_on(DYNAMIC_KEY):
+        yield warning(
+            "TAILRACE_DYNAMIC_ALLOCATION",
+            DYNAMIC_KEY,
+            "with dynamic allocation executors come and go; a real-time query needs all its slots at once, and "
+            "fails or "
+            "starves until they are there.",
+            f'.config("{DYNAMIC_KEY}", "false") with a fixed number of executors for this application.',
+        )
+
+
+def pickled_functions(facts: Facts) -> Iterator[Finding]:
+    functions = {
+        (function["name"], function.get("line")) for function in facts.described["python"] if function["pickled"]
+    }
+    for name, line in sorted(functions, key=str):
+        yield warning(
+            "TAILRACE_PICKLED_UDF",
+            f"udf {name}",
+            f"rows reach the Python function '{name}' pickled, one by one in Python: under load it does fewer "
+            "rows a second "
+            "than with Arrow.",
+            "leave out useArrow=False and spark.sql.execution.pythonUDF.arrow.enabled=false, or use a pandas_udf.",
+            line,
+        )

@@ -1,0 +1,61 @@
+"""Where the rows go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tailrace.preflight.facts import Facts
+from tailrace.preflight.findings import Finding, blocking, warning
+
+# Kafka's producer waits that long by default for more records to send along.
+DEFAULT_LINGER_MS = 5
+
+
+def unsupported(facts: Facts) -> Iterator[Finding]:
+    if facts.writer and not facts.writer["sink"]["supported"]:
+        sink = facts.writer["sink"]
+        yield blocking(
+            "TAILRACE_UNSUPPORTED_SINK",
+            f"sink {sink['name']}",
+            f"the sink '{sink['name']}' cannot be used in Real-Time Mode: {sink['reason']}",
+            sink["remedy"],
+        )
+
+
+def output_mode(facts: Facts) -> Iterator[Finding]:
+    if facts.writer and facts.writer["output_mode"] != "update":
+        yield blocking(
+            "TAILRACE_OUTPUT_MODE",
+            "output mode",
+            f"Real-Time Mode has the output mode 'update' alone, and this query has '{facts.writer['output_mode']}'"
+            f"{' (the default)' if facts.writer['output_mode'] == 'append' else ''}.",
+            '.outputMode("update"): an aggregation then writes each changed row, and anything else what it '
+            "wrote before.",
+        )
+
+
+def kafka_columns(facts: Facts) -> Iterator[Finding]:
+    # A query that runs has what it needs; its options are not told.
+    if facts.writer is None or facts.writer["format"] != "kafka" or facts.described.get("running"):
+        return
+    columns = {column["name"].lower() for column in facts.described["columns"]}
+    missing = []
+    if "value" not in columns:
+        missing.append(('a column "value"', '.select(F.to_json(F.struct("*")).alias("value"))'))
+    if "topic" not in columns and facts.sink_option("topic") is None:
+        missing.append(("a topic", '.option("topic", "…") or a column "topic"'))
+    if facts.sink_option("kafka.bootstrap.servers") is None:
+        missing.append(("the brokers", '.option("kafka.bootstrap.servers", "…")'))
+    for what, change in missing:
+        yield blocking("TAILRACE_KAFKA_SINK", "sink kafka", f"the Kafka sink needs {what}.", f"add {change}.")
+
+
+def lingers(facts: Facts) -> Iterator[Finding]:
+    linger = facts.sink_option("kafka.linger.ms")
+    if linger is not None and linger.isdigit() and int(linger) > DEFAULT_LINGER_MS:
+        yield warning(
+            "TAILRACE_SINK_LINGERS",
+            "sink kafka",
+            f"the sink keeps each row back for up to {linger} ms to send others along: kafka.linger.ms.",
+            'leave it out, or .option("kafka.linger.ms", "0"); under load batches fill by themselves.',
+        )

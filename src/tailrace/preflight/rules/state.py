@@ -1,0 +1,53 @@
+"""What a query keeps, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tailrace.preflight.facts import Facts
+from tailrace.preflight.findings import Finding, note, warning
+from tailrace.preflight.words import duration_in_words
+
+
+def unbounded(facts: Facts) -> Iterator[Finding]:
+    for kept in facts.described["state"]:
+        if kept["bounded"]:
+            continue
+        if kept["name"] == "dropDuplicates":
+            yield warning(
+                "TAILRACE_UNBOUNDED_STATE",
+                "dropDuplicates",
+                "it keeps every key that it has ever seen, so that its state, and with it each commit, grows for ever.",
+                'add the event time to the keys: .withWatermark("timestamp", "10 minutes").dropDuplicates(["id", '
+                '"timestamp"]); state older than the watermark is then dropped.',
+                kept.get("line"),
+            )
+        elif facts.described["windows"]:
+            yield warning(
+                "TAILRACE_UNBOUNDED_STATE",
+                "window",
+                "without a watermark no window is ever closed, so that the state of all windows is kept for ever.",
+                'add .withWatermark("timestamp", "10 minutes") before the groupBy.',
+                kept.get("line"),
+            )
+        else:
+            yield note(
+                "TAILRACE_STATE_PER_KEY",
+                "aggregation",
+                "it keeps a row for each key that it has ever seen: right for keys that are few or come again.",
+                line=kept.get("line"),
+            )
+
+
+def lateness(facts: Facts) -> Iterator[Finding]:
+    """The watermark stands still within an epoch, and an epoch judges by the one before."""
+    for watermark in facts.described["watermarks"]:
+        delay, epoch = watermark["delay_ms"], facts.epoch_ms
+        yield note(
+            "TAILRACE_LATENESS",
+            f"watermark on {watermark['column']}",
+            f"the watermark moves when an epoch ends: a row counts as late after {duration_in_words(delay)} and "
+            "up to two "
+            f"epochs more ({duration_in_words(delay + 2 * epoch)}), and state is kept for as long.",
+            line=watermark.get("line"),
+        )

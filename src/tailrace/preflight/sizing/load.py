@@ -1,0 +1,58 @@
+"""What a query has to do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+from tailrace.errors import TailraceError
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a query has to do, as far as it is known, and what is asked of it."""
+
+    rows_per_s: float | None = None
+    """How many rows arrive."""
+    row_bytes: float | None = None
+    keys: int | None = None
+    """How many keys the query keeps state for, over all its stages."""
+    state_bytes_per_key: float | None = None
+    """Key and value together; a row's bytes unless it is given."""
+    rows_per_s_per_core: float | None = None
+    throughput_rows_per_s: float | None = None
+    """How many rows the whole query can process, measured with a backlog."""
+    throughput_cores: float | None = None
+    """The CPU cores that the throughput was measured on."""
+    throughput_is_lower_bound: bool = False
+    """It was only seen to do as much, without a backlog."""
+    boundary_ms: float | None = None
+    """For how long nothing is read between two epochs; an estimate unless it is given."""
+    utilisation: float = 0.5
+    """How busy the cores may be."""
+    cores_per_executor: int = 4
+    """`spark.executor.cores`: the task slots of an executor, which may be more than its CPU cores."""
+    max_recovery_s: float = 60.0
+    """How long the replay after a failure may take."""
+
+    def __post_init__(self) -> None:
+        figures = {name: value for name, value in asdict(self).items() if value is not None and value is not False}
+        wrong = [
+            f"{name} is {value:g}, and must be above 0" for name, value in figures.items() if not 0 < value < math.inf
+        ]
+        if self.utilisation > 1:
+            wrong.append(f"utilisation is {self.utilisation:g}, and must be at most 1")
+        if wrong:
+            raise bad_size(f"{'; '.join(wrong)}.", "give a figure in that range, or leave it out if it is not known.")
+
+    @property
+    def known_rows_per_s_per_core(self) -> float | None:
+        if self.rows_per_s_per_core is not None:
+            return self.rows_per_s_per_core
+        if self.throughput_rows_per_s is None or self.throughput_cores is None or self.throughput_is_lower_bound:
+            return None
+        return self.throughput_rows_per_s / self.throughput_cores
+
+
+def bad_size(problem: str, fix: str) -> TailraceError:
+    return TailraceError("TAILRACE_BAD_SIZE", problem, fix)

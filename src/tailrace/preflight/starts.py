@@ -1,0 +1,113 @@
+"""`start()` of a real-time query checks the query first.
+
+PySpark's writer is where Python users start queries, so that is where the check is put, once per process. What runs
+in the JVM by other ways still meets the plugin's own checks.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from tailrace.errors import TailraceError
+from tailrace.preflight.check import has_plugin, verdict_on
+from tailrace.preflight.facts import facts_of, preflight_of
+from tailrace.preflight.findings import Finding, Severity
+from tailrace.preflight.slots import remember
+from tailrace.preflight.verdict import Verdict
+
+Start = Callable[..., StreamingQuery]
+Interceptor = Callable[[DataStreamWriter], Any]
+
+logger = logging.getLogger("tailrace.check")
+_sparks_start: Start = DataStreamWriter.start
+_sparks_to_table: Start = DataStreamWriter.toTable
+_interceptor: Interceptor | None = None
+_said: set[Finding] = set()
+
+
+def check_at_start() -> None:
+    """From now on; doing it twice is doing it once."""
+    DataStreamWriter.start = _start  # type: ignore[method-assign]
+    DataStreamWriter.toTable = _to_table  # type: ignore[method-assign]
+
+
+def intercept(interceptor: Interceptor | None) -> None:
+    """Give every writer that is started to `interceptor` instead, or stop doing so."""
+    global _interceptor
+    _interceptor = interceptor
+    check_at_start()
+
+
+@functools.wraps(_sparks_start)
+def _start(
+    self: DataStreamWriter,
+    path: str | None = None,
+    format: str | None = None,
+    outputMode: str | None = None,
+    partitionBy: Any = None,
+    queryName: str | None = None,
+    **options: Any,
+) -> StreamingQuery:
+    # What PySpark's own start does first, so that the check sees it.
+    self.options(**options)
+    if outputMode is not None:
+        self.outputMode(outputMode)
+    if partitionBy is not None:
+        self.partitionBy(partitionBy)
+    if format is not None:
+        self.format(format)
+    if queryName is not None:
+        self.queryName(queryName)
+    return _checked(self, lambda: _sparks_start(self, path))
+
+
+@functools.wraps(_sparks_to_table)
+def _to_table(self: DataStreamWriter, tableName: str, *arguments: Any, **options: Any) -> StreamingQuery:
+    return _checked(self, lambda: _sparks_to_table(self, tableName, *arguments, **options))
+
+
+def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> StreamingQuery:
+    if _interceptor is not None:
+        return _interceptor(writer)  # type: ignore[no-any-return]
+    verdict = _verdict_on(writer)
+    if verdict is None:
+        return start()
+    verdict.raise_if_blocked()
+    _say_once(verdict)
+    query = start()
+    remember(query, verdict.shape.slots)
+    return query
+
+
+def _verdict_on(writer: DataStreamWriter) -> Verdict | None:
+    """None for a query that is not a real-time one, or that could not be looked at."""
+    if not has_plugin(writer._spark) or not is_real_time(writer):
+        return None
+    try:
+        return verdict_on(facts_of(writer), writer._spark)
+    except TailraceError:
+        raise
+    except Exception:
+        # A check that fails by itself is no reason not to start; the plugin's own checks are still ahead.
+        logger.warning("This query could not be checked before its start.", exc_info=True)
+        return None
+
+
+def is_real_time(writer: DataStreamWriter) -> bool:
+    return bool(preflight_of(writer._spark).isRealTime(writer._jwrite))
+
+
+def _say_once(verdict: Verdict) -> None:
+    for finding in verdict.of(Severity.WARNING):
+        if finding not in _said:
+            _said.add(finding)
+            place = f" ({finding.line})" if finding.line else ""
+            logger.warning(
+                "[%s] %s%s: %s Change: %s", finding.code, finding.where, place, finding.problem, finding.change
+            )

@@ -1,0 +1,445 @@
+"""Small queries, each with what a check must say of it; see test_check_corpus and test_check_against_spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import DoubleType, LongType
+
+from tests.helpers.topics import new_topic
+
+Writer = Any
+
+
+@dataclass
+class World:
+    """What a case is made of: a session, a broker, fresh topics and a folder."""
+
+    spark: SparkSession
+    servers: str
+    folder: Path
+    topic: str = ""
+    output: str = ""
+
+    def __post_init__(self) -> None:
+        self.topic = self.topic or new_topic(self.servers, "in")
+        self.output = self.output or new_topic(self.servers, "out")
+
+    def load(self, topic: str | None = None, **options: str) -> DataFrame:
+        reader = self.spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.servers)
+        reader = reader.option("subscribe", topic or self.topic).option("startingOffsets", "earliest")
+        for name, value in options.items():
+            reader = reader.option(name.replace("_", "."), value)
+        return reader.load()
+
+    def rows(self, topic: str | None = None, **options: str) -> DataFrame:
+        """`id`, `key`, `value` and `timestamp` of each record."""
+        records = self.load(topic, **options).select(F.col("value").cast("string").alias("value"), "timestamp")
+        parsed = F.from_json("value", "id LONG, key STRING")
+        return records.select(parsed.id.alias("id"), parsed.key.alias("key"), "value", "timestamp")
+
+    def table(self) -> DataFrame:
+        return self.spark.createDataFrame([("k0", 1), ("k1", 2)], "key STRING, weight INT")
+
+    def to_kafka(self, query: DataFrame, **options: str) -> Writer:
+        columns = query.columns if "value" in query.columns and len(query.columns) == 1 else None
+        out = query if columns else query.select(F.to_json(F.struct("*")).alias("value"))
+        return self.write(out, "kafka", **{"kafka.bootstrap.servers": self.servers, "topic": self.output, **options})
+
+    def write(
+        self, query: DataFrame, format: str, *, mode: str = "update", epoch: str = "60 seconds", **options: str
+    ) -> Writer:
+        writer: Any = query.writeStream.format(format).outputMode(mode).trigger(realTime=epoch)  # type: ignore[call-overload]
+        return writer.options(**{"checkpointLocation": str(self.folder / "checkpoint"), **options})
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    build: Callable[[World], Writer]
+    code: str | None = None
+    """What blocks it; nothing if it runs."""
+    settings: dict[str, str] = field(default_factory=dict)
+    partitions: int = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@contextmanager
+def settings_of(case: Case, spark: SparkSession) -> Iterator[None]:
+    before = {key: str(spark.conf.get(key)) for key in case.settings}
+    for key, value in case.settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in case.settings:
+            spark.conf.unset(key)
+            if key == "spark.sql.shuffle.partitions":
+                spark.conf.set(key, before[key])
+
+
+def blocked(name: str, code: str, build: Callable[[World], Writer], **more: Any) -> Case:
+    return Case(name, build, code, **more)
+
+
+def allowed(name: str, build: Callable[[World], Writer], **more: Any) -> Case:
+    return Case(name, build, None, **more)
+
+
+OPERATOR = "TAILRACE_UNSUPPORTED_OPERATOR"
+BY_SPARK = "TAILRACE_REFUSED_BY_SPARK"
+
+
+def operator(name: str, query: Callable[[World], DataFrame], *, code: str = OPERATOR, **more: Any) -> Case:
+    return blocked(name, code, lambda world: world.to_kafka(query(world)), **more)
+
+
+same: Any = lambda batches: batches  # noqa: E731
+
+
+class Nothing(StatefulProcessor):
+    def init(self, handle: Any) -> None:
+        pass
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+        yield from ()
+
+    def close(self) -> None:
+        pass
+
+
+def words() -> Any:
+    class Words:
+        def eval(self, value: str) -> Iterator[tuple[str]]:
+            for word in value.split():
+                yield (word,)
+
+    return F.udtf(Words, returnType="word STRING")
+
+
+def late(world: World) -> DataFrame:
+    return world.rows().withWatermark("timestamp", "10 seconds")
+
+
+def two_sources(world: World) -> tuple[DataFrame, DataFrame]:
+    return world.rows().select("id", "key"), world.rows(new_topic(world.servers, "more")).select("id", "key")
+
+
+def grouped_mean(world: World) -> DataFrame:
+    mean: Any = pandas_udf(lambda ids: float(ids.mean()), DoubleType(), PandasUDFType.GROUPED_AGG)
+    return world.rows().groupBy("key").agg(mean("id").alias("mean"))
+
+
+BLOCKED_OPERATORS = [
+    operator("stream-stream join", lambda w: two_sources(w)[0].join(two_sources(w)[1].select("key"), "key")),
+    operator("join on a range", lambda w: w.rows().join(F.broadcast(w.table()), F.col("weight") < F.col("id"))),
+    operator("join that sorts", lambda w: w.rows().join(w.table().hint("merge"), "key")),
+    operator("join that hashes partitions", lambda w: w.rows().join(w.table().hint("shuffle_hash"), "key")),
+    operator(
+        "join with a table too large to broadcast",
+        lambda w: w.rows().join(w.table(), "key"),
+        settings={"spark.sql.autoBroadcastJoinThreshold": "-1"},
+    ),
+    operator("join with a table of unknown size", lambda w: w.rows().join(w.table(), "key", "left")),
+    operator("cross join", lambda w: w.rows().crossJoin(w.table().select("weight"))),
+    operator("session window", lambda w: late(w).groupBy(F.session_window("timestamp", "5 seconds"), "key").count()),
+    operator("dropDuplicatesWithinWatermark", lambda w: late(w).dropDuplicatesWithinWatermark(["key"])),
+    operator(
+        "applyInPandasWithState",
+        lambda w: w.rows().groupBy("key").applyInPandasWithState(same, "key STRING", "n LONG", "update", "NoTimeout"),
+    ),
+    operator(
+        "transformWithState",
+        lambda w: w.rows().groupBy("key").transformWithState(Nothing(), "key STRING", "Update", "None"),
+    ),
+    operator(
+        "transformWithStateInPandas",
+        lambda w: w.rows().groupBy("key").transformWithStateInPandas(Nothing(), "key STRING", "Update", "None"),
+    ),
+    operator(
+        "applyInPandas",
+        lambda w: w.rows().select("id", "key").groupBy("key").applyInPandas(same, "id LONG, key STRING"),
+    ),
+    operator("udtf", lambda w: w.rows().lateralJoin(words()(F.col("value").outer()))),
+    operator("mapInPandas with barrier", lambda w: w.rows().mapInPandas(same, w.rows().schema, barrier=True)),
+    operator("mapInArrow with barrier", lambda w: w.rows().mapInArrow(same, w.rows().schema, barrier=True)),
+    operator("repartitionByRange", lambda w: w.rows().repartitionByRange(2, "id")),
+    operator("orderBy", lambda w: w.rows().orderBy("id")),
+    operator("orderBy after an aggregation", lambda w: w.rows().groupBy("key").count().orderBy("count")),
+    operator("sortWithinPartitions", lambda w: w.rows().sortWithinPartitions("id")),
+    operator("limit", lambda w: w.rows().limit(5)),
+    operator("offset", lambda w: w.rows().offset(5)),
+    operator("sample", lambda w: w.rows().sample(0.5)),
+    operator("coalesce", lambda w: w.rows().coalesce(1)),
+    operator("count distinct", lambda w: w.rows().groupBy("key").agg(F.count_distinct("id")), code=BY_SPARK),
+    operator("sum distinct", lambda w: w.rows().groupBy("key").agg(F.sum_distinct("id")), code=BY_SPARK),
+    operator("a Python aggregate", grouped_mean, code=BY_SPARK),
+    operator(
+        "an aggregation before a union",
+        lambda w: (
+            two_sources(w)[0].groupBy("key").agg(F.max("id").alias("id")).select("id", "key").union(two_sources(w)[1])
+        ),
+        code="TAILRACE_STATE_BEFORE_UNION",
+    ),
+    operator(
+        "dropDuplicates before a union",
+        lambda w: two_sources(w)[0].dropDuplicates(["key"]).union(two_sources(w)[1]),
+        code="TAILRACE_STATE_BEFORE_UNION",
+    ),
+]
+
+
+def itself_twice(world: World) -> DataFrame:
+    rows = world.rows()
+    return rows.union(rows)
+
+
+def with_source_option(name: str) -> Callable[[World], Writer]:
+    return lambda world: world.to_kafka(world.rows(**{name: "10"}))
+
+
+BLOCKED_ENDS = [
+    operator("the same source twice", itself_twice, code="TAILRACE_SAME_SOURCE_TWICE"),
+    blocked(
+        "a source of batches",
+        "TAILRACE_UNSUPPORTED_SOURCE",
+        lambda w: w.to_kafka(w.spark.readStream.format("rate").load()),
+    ),
+    blocked(
+        "files as a source",
+        "TAILRACE_UNSUPPORTED_SOURCE",
+        lambda w: w.to_kafka(w.spark.readStream.format("text").load(str(w.folder))),
+    ),
+    blocked("a topic that is not there", "TAILRACE_TOPIC_MISSING", lambda w: w.to_kafka(w.rows("nowhere-to-be-found"))),
+    *(
+        blocked(f"the option {option}", "TAILRACE_SOURCE_OPTION", with_source_option(option))
+        for option in ("maxOffsetsPerTrigger", "minPartitions", "minOffsetsPerTrigger")
+    ),
+    blocked(
+        "foreachBatch",
+        "TAILRACE_UNSUPPORTED_SINK",
+        lambda w: w.write(w.rows(), "console").foreachBatch(lambda _rows, _epoch: None),
+    ),
+    blocked("memory", "TAILRACE_UNSUPPORTED_SINK", lambda w: w.write(w.rows(), "memory").queryName("kept")),
+    blocked("files", "TAILRACE_UNSUPPORTED_SINK", lambda w: w.write(w.rows(), "parquet", path=str(w.folder / "files"))),
+    blocked("noop", "TAILRACE_UNSUPPORTED_SINK", lambda w: w.write(w.rows(), "noop")),
+    blocked(
+        "Kafka without a value",
+        "TAILRACE_KAFKA_SINK",
+        lambda w: w.write(w.rows().select("key"), "kafka", **{"kafka.bootstrap.servers": w.servers, "topic": w.output}),
+    ),
+    blocked(
+        "Kafka without a topic",
+        "TAILRACE_KAFKA_SINK",
+        lambda w: w.write(w.rows().select("value"), "kafka", **{"kafka.bootstrap.servers": w.servers}),
+    ),
+    blocked(
+        "Kafka without brokers",
+        "TAILRACE_KAFKA_SINK",
+        lambda w: w.write(w.rows().select("value"), "kafka", topic=w.output),
+    ),
+    blocked("append", "TAILRACE_OUTPUT_MODE", lambda w: w.to_kafka(w.rows()).outputMode("append")),
+    blocked(
+        "complete", "TAILRACE_OUTPUT_MODE", lambda w: w.to_kafka(w.rows().groupBy("key").count()).outputMode("complete")
+    ),
+    blocked(
+        "an epoch of a second", "TAILRACE_EPOCH_TOO_SHORT", lambda w: w.to_kafka(w.rows()).trigger(realTime="1 second")
+    ),
+]
+
+
+def without_checkpoint(world: World) -> Writer:
+    writer: Any = world.rows().select("value").writeStream.format("kafka").outputMode("update")
+    writer = writer.option("kafka.bootstrap.servers", world.servers).option("topic", world.output)
+    return writer.trigger(realTime="60 seconds")
+
+
+def checkpoint_in_a_file(world: World) -> Writer:
+    (world.folder / "file").write_text("")
+    return world.to_kafka(world.rows(), checkpointLocation=str(world.folder / "file" / "checkpoint"))
+
+
+def after_micro_batch(query: Callable[[World], DataFrame]) -> Callable[[World], Writer]:
+    """With the checkpoint of a micro-batch query that has run."""
+
+    def build(world: World) -> Writer:
+        writer = world.to_kafka(query(world))
+        writer.trigger(availableNow=True).start().awaitTermination()
+        return world.to_kafka(query(world))
+
+    return build
+
+
+def after_another(
+    first: Callable[[World], DataFrame], second: Callable[[World], DataFrame]
+) -> Callable[[World], Writer]:
+    """With the checkpoint of another query, which wrote it in the format of Real-Time Mode."""
+
+    def build(world: World) -> Writer:
+        version = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+        provider = "spark.sql.streaming.stateStore.providerClass"
+        world.spark.conf.set(version, "2")
+        world.spark.conf.set(provider, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+        try:
+            world.to_kafka(first(world)).trigger(availableNow=True).start().awaitTermination()
+        finally:
+            world.spark.conf.unset(version)
+            world.spark.conf.unset(provider)
+        return world.to_kafka(second(world))
+
+    return build
+
+
+def elsewhere(world: World) -> DataFrame:
+    return world.rows(new_topic(world.servers, "elsewhere"))
+
+
+OTHERS = "TAILRACE_CHECKPOINT_OF_ANOTHER_QUERY"
+
+BLOCKED_CHECKPOINTS = [
+    blocked("no checkpoint", "TAILRACE_NO_CHECKPOINT", without_checkpoint),
+    blocked("a checkpoint below a file", "TAILRACE_CHECKPOINT_NOT_WRITABLE", checkpoint_in_a_file),
+    blocked("micro-batch's checkpoint", "TAILRACE_CHECKPOINT_FORMAT", after_micro_batch(lambda w: w.rows())),
+    blocked(
+        "micro-batch's checkpoint with state",
+        "TAILRACE_CHECKPOINT_FORMAT",
+        after_micro_batch(lambda w: w.rows().groupBy("key").count()),
+    ),
+    blocked("a checkpoint of another topic", OTHERS, after_another(lambda w: w.rows(), elsewhere)),
+    blocked(
+        "a checkpoint with one source more",
+        OTHERS,
+        after_another(lambda w: w.rows().union(elsewhere(w)), lambda w: w.rows()),
+    ),
+    blocked(
+        "a checkpoint of other state",
+        "TAILRACE_CHECKPOINT_STATE",
+        after_another(
+            lambda w: w.rows().groupBy("key").agg(F.max("id").alias("id")),
+            lambda w: w.rows().groupBy("key").agg(F.max("id").alias("id"), F.min("value").alias("first")),
+        ),
+    ),
+]
+
+BLOCKED_SLOTS = [
+    blocked("more partitions than slots", "TAILRACE_TOO_FEW_SLOTS", lambda w: w.to_kafka(w.rows()), partitions=9),
+    blocked(
+        "more stages than slots",
+        "TAILRACE_TOO_FEW_SLOTS",
+        lambda w: w.to_kafka(w.rows().groupBy("key").count()),
+        settings={"spark.sql.shuffle.partitions": "8"},
+    ),
+]
+
+BLOCKED_SETTINGS = [
+    blocked(
+        "state outside RocksDB",
+        "TAILRACE_SETTING_REFUSED",
+        lambda w: w.to_kafka(w.rows()),
+        settings={
+            "spark.sql.streaming.stateStore.providerClass": (
+                "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+            )
+        },
+    ),
+    blocked(
+        "state in the old format",
+        "TAILRACE_SETTING_REFUSED",
+        lambda w: w.to_kafka(w.rows()),
+        settings={"spark.sql.streaming.stateStore.checkpointFormatVersion": "1"},
+    ),
+    blocked(
+        "a sort before each repartition",
+        "TAILRACE_SETTING_REFUSED",
+        lambda w: w.to_kafka(w.rows().repartition(2)),
+        settings={"spark.sql.execution.sortBeforeRepartition": "true"},
+    ),
+]
+
+BLOCKED = [*BLOCKED_OPERATORS, *BLOCKED_ENDS, *BLOCKED_CHECKPOINTS, *BLOCKED_SLOTS, *BLOCKED_SETTINGS]
+
+
+def runs(name: str, query: Callable[[World], DataFrame], **more: Any) -> Case:
+    return allowed(name, lambda world: world.to_kafka(query(world)), **more)
+
+
+def add_one(ids: Any) -> Any:
+    return ids + 1
+
+
+def from_sql(world: World) -> DataFrame:
+    world.rows().createOrReplaceTempView("rows_of_the_stream")
+    return world.spark.sql("SELECT key, count(*) AS n FROM rows_of_the_stream WHERE id >= 0 GROUP BY key")
+
+
+def by_topic_column(world: World) -> Writer:
+    rows = world.rows().select(F.lit(world.output).alias("topic"), "value")
+    return world.write(rows, "kafka", **{"kafka.bootstrap.servers": world.servers})
+
+
+def by_pattern(world: World) -> Writer:
+    reader = world.spark.readStream.format("kafka").option("kafka.bootstrap.servers", world.servers)
+    rows = reader.option("subscribePattern", f"{world.topic}.*").option("startingOffsets", "earliest").load()
+    return world.to_kafka(rows.select(F.col("value").cast("string")))
+
+
+def assigned(world: World) -> Writer:
+    reader = world.spark.readStream.format("kafka").option("kafka.bootstrap.servers", world.servers)
+    places = json.dumps({world.topic: [0, 1]})
+    rows = reader.option("assign", places).option("startingOffsets", "earliest").load()
+    return world.to_kafka(rows.select(F.col("value").cast("string")))
+
+
+arrow = F.udf(add_one, LongType())
+pickled = F.udf(add_one, LongType(), useArrow=False)
+
+ALLOWED = [
+    runs("select and filter", lambda w: w.rows().where("id >= 0").select("id", F.upper("key").alias("key"))),
+    runs("explode", lambda w: w.rows().select("id", F.explode(F.array(F.lit(1), F.lit(2))).alias("n"))),
+    runs("union of two sources", lambda w: two_sources(w)[0].union(two_sources(w)[1])),
+    runs("broadcast join", lambda w: w.rows().join(F.broadcast(w.table()), "key")),
+    runs("left join with a small table", lambda w: w.rows().join(w.spark.range(3), "id", "left")),
+    runs("groupBy", lambda w: w.rows().groupBy("key").count()),
+    runs("count without a key", lambda w: w.rows().groupBy().count()),
+    runs("tumbling window", lambda w: late(w).groupBy(F.window("timestamp", "1 minute"), "key").count()),
+    runs("sliding window", lambda w: late(w).groupBy(F.window("timestamp", "1 minute", "30 seconds")).count()),
+    runs("approx_count_distinct", lambda w: w.rows().groupBy("key").agg(F.approx_count_distinct("id").alias("n"))),
+    runs("rollup", lambda w: w.rows().rollup("key").count()),
+    runs("dropDuplicates", lambda w: w.rows().dropDuplicates(["id"])),
+    runs("dropDuplicates with event time", lambda w: late(w).dropDuplicates(["id", "timestamp"])),
+    runs("dropDuplicates, then groupBy", lambda w: w.rows().dropDuplicates(["id"]).groupBy("key").count()),
+    runs("repartition by number", lambda w: w.rows().repartition(2)),
+    runs("repartition by column", lambda w: w.rows().repartition(2, "key")),
+    runs("udf", lambda w: w.rows().select(arrow("id").alias("id"))),
+    runs("pickled udf", lambda w: w.rows().select(pickled("id").alias("id"))),
+    runs("udf in a filter", lambda w: w.rows().where(arrow("id") > 0)),
+    runs(
+        "udf before and after groupBy",
+        lambda w: (
+            w.rows()
+            .select(arrow("id").alias("id"), "key")
+            .groupBy("key")
+            .agg(F.max("id").alias("id"))
+            .select("key", arrow("id").alias("id"))
+        ),
+    ),
+    runs("mapInPandas", lambda w: w.rows().select("id").mapInPandas(same, "id LONG")),
+    runs("mapInArrow", lambda w: w.rows().select("id").mapInArrow(same, "id LONG")),
+    runs("observe", lambda w: w.rows().observe("seen", F.count("*").alias("n"))),
+    runs("watermark without state", late),
+    runs("SQL", from_sql),
+    allowed("topic in a column", by_topic_column),
+    allowed("topics by a pattern", by_pattern),
+    allowed("partitions by hand", assigned),
+]

@@ -1,0 +1,298 @@
+"""What a check says besides yes and no, from facts made up for each rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tailrace import TailraceError
+from tailrace.preflight.facts import Facts, Settings
+from tailrace.preflight.findings import Finding, Severity
+from tailrace.preflight.rules import RULES, advice, migration
+from tailrace.preflight.slots import Slots
+from tailrace.preflight.verdict import Verdict, in_order
+from tailrace.preflight.words import duration_in_words, size_in_words
+
+SOURCE = {
+    "name": "kafka",
+    "label": "kafka: payments",
+    "options": {"kafka.bootstrap.servers": "broker:9092", "subscribe": "payments"},
+    "real_time": True,
+    "partitions": 2,
+    "topics": ["payments"],
+    "ages_ms": [],
+}
+STAGE = {"number": 0, "inputs": [], "sources": ["kafka: payments"], "operators": [], "tasks": 2}
+CHECKPOINT = {"location": "/checkpoint", "exists": False, "offsets": [], "operators": [], "settings": {}}
+SINK = {"name": "kafka", "supported": True}
+
+
+def facts(
+    *, settings: dict[str, str] | None = None, slots: Slots | None = None, batch_ms: int | None = None, **changes: Any
+) -> Facts:
+    """A query about which there is nothing to say but its guarantee."""
+    writer = {
+        "format": "kafka",
+        "output_mode": "update",
+        "trigger": {"kind": "real time", "duration_ms": 300_000},
+        "options": {"kafka.bootstrap.servers": "broker:9092", "topic": "decisions"},
+        "sink": SINK,
+        **changes.pop("writer", {}),
+    }
+    described = {
+        "columns": [{"name": "value", "type": "STRING"}],
+        "epoch_ms": 300_000,
+        "sources": [SOURCE],
+        "same_source_twice": [],
+        "refused": [],
+        "stages": [STAGE],
+        "stateful": False,
+        "state": [],
+        "state_before_union": [],
+        "watermarks": [],
+        "windows": [],
+        "python": [],
+        "checkpoint": CHECKPOINT,
+        "writer": writer,
+        **changes,
+    }
+    return Facts(described, Settings(settings or {}), slots or Slots("local[8]", 8), {}, batch_ms)
+
+
+def found(given: Facts) -> dict[str, Finding]:
+    return {finding.code: finding for rule in RULES for finding in rule(given)}
+
+
+def only(given: Facts, code: str, severity: Severity = Severity.WARNING) -> Finding:
+    """The one finding beside the guarantee."""
+    findings = found(given)
+    assert set(findings) == {code, "TAILRACE_GUARANTEE"}
+    assert findings[code].severity is severity
+    return findings[code]
+
+
+def test_there_is_nothing_to_say_of_a_sound_query() -> None:
+    assert set(found(facts())) == {"TAILRACE_GUARANTEE"}
+
+
+def test_a_broker_that_waits() -> None:
+    source = {**SOURCE, "options": {"Kafka.Fetch.Min.Bytes": "100000", "kafka.fetch.max.wait.ms": "900"}}
+    finding = only(facts(sources=[source]), "TAILRACE_FETCH_WAITS")
+    assert "100000 bytes" in finding.problem
+    assert "900 ms" in finding.problem
+    assert "TAILRACE_FETCH_WAITS" not in found(facts(sources=[{**SOURCE, "options": {"kafka.fetch.min.bytes": "1"}}]))
+
+
+def test_a_producer_that_lingers_is_seen_in_the_records() -> None:
+    finding = only(facts(sources=[{**SOURCE, "ages_ms": [0, 40, 80, 120, 160] * 4}]), "TAILRACE_RECORDS_ARRIVE_OLD")
+    assert "of 20 records" in finding.problem
+    assert "linger.ms" in finding.change
+    for young_or_few in ([1, 2, 3] * 10, [200] * 5):
+        assert "TAILRACE_RECORDS_ARRIVE_OLD" not in found(facts(sources=[{**SOURCE, "ages_ms": young_or_few}]))
+
+
+def test_a_sink_that_lingers() -> None:
+    options = {"kafka.bootstrap.servers": "broker:9092", "topic": "decisions"}
+    lingering = facts(writer={"options": {**options, "kafka.linger.ms": "100"}})
+    assert "100 ms" in only(lingering, "TAILRACE_SINK_LINGERS").problem
+    assert "TAILRACE_SINK_LINGERS" not in found(facts(writer={"options": {**options, "kafka.linger.ms": "0"}}))
+
+
+def test_epochs_whose_boundaries_make_the_tail() -> None:
+    finding = only(facts(epoch_ms=5000), "TAILRACE_SHORT_EPOCHS")
+    assert "5.0%" in finding.problem
+    assert 'realTime="30 seconds"' in finding.change
+    stateful = facts(epoch_ms=30_000, stateful=True)
+    assert "2.3%" in only(stateful, "TAILRACE_SHORT_EPOCHS").problem
+    assert "TAILRACE_SHORT_EPOCHS" not in found(facts(epoch_ms=30_000))
+
+
+@pytest.mark.parametrize(("setting", "blocked"), [("2s", False), ("2000", False), ("1min", True), ("2500ms", False)])
+def test_the_shortest_epoch_is_the_sessions(setting: str, blocked: bool) -> None:
+    given = facts(epoch_ms=3000, settings={"spark.sql.streaming.realTimeMode.minBatchDuration": setting})
+    assert ("TAILRACE_EPOCH_TOO_SHORT" in found(given)) is blocked
+
+
+def shuffled(tasks: int, **more: Any) -> Facts:
+    return facts(stages=[STAGE, {"number": 1, "inputs": [0], "sources": [], "operators": [], "tasks": tasks}], **more)
+
+
+def test_slots_add_up() -> None:
+    finding = only(shuffled(200), "TAILRACE_TOO_FEW_SLOTS", Severity.BLOCKING)
+    assert "2 + 200 = 202" in finding.problem
+    assert 'spark.conf.set("spark.sql.shuffle.partitions", 6)' in finding.change
+    assert set(found(shuffled(6))) == {"TAILRACE_GUARANTEE"}
+
+
+def test_slots_of_other_queries_count() -> None:
+    slots = Slots("local[8]", 8, {"alerts": 5})
+    finding = only(shuffled(4, slots=slots), "TAILRACE_TOO_FEW_SLOTS", Severity.BLOCKING)
+    assert "5 by 'alerts'" in finding.problem
+    assert "stop another query" in finding.change
+
+
+def test_a_checkpoint_decides_the_number_of_partitions() -> None:
+    """State is divided into as many as there were."""
+    kept = {**CHECKPOINT, "operators": ["stateStoreSave"]}
+    settings = {"spark.sql.shuffle.partitions": "9"}
+    finding = found(shuffled(9, settings=settings, checkpoint=kept, stateful=True))["TAILRACE_TOO_FEW_SLOTS"]
+    assert "shuffle.partitions" not in finding.change
+    assert "shuffle.partitions" in found(shuffled(9, settings=settings))["TAILRACE_TOO_FEW_SLOTS"].change
+
+
+def test_slots_that_are_not_known_block_nothing() -> None:
+    assert set(found(shuffled(200, slots=Slots("yarn", None), settings={"spark.sql.shuffle.partitions": "200"}))) == {
+        "TAILRACE_GUARANTEE"
+    }
+
+
+def test_partitions_that_nobody_has_chosen() -> None:
+    finding = only(shuffled(200, slots=Slots("spark://…", 400)), "TAILRACE_DEFAULT_SHUFFLE_PARTITIONS")
+    assert "200 tasks" in finding.problem
+    chosen = shuffled(200, slots=Slots("spark://…", 400), settings={"spark.sql.shuffle.partitions": "200"})
+    assert set(found(chosen)) == {"TAILRACE_GUARANTEE"}
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [("spark.speculation", "TAILRACE_SPECULATION"), ("spark.dynamicAllocation.enabled", "TAILRACE_DYNAMIC_ALLOCATION")],
+)
+def test_settings_that_undo_the_latency(key: str, code: str) -> None:
+    assert key in only(facts(settings={key: "true"}), code).change
+    assert code not in found(facts(settings={key: "false"}))
+
+
+def test_a_function_that_pickles() -> None:
+    python = [{"name": "score", "pickled": True, "line": "app.py:7"}, {"name": "fast", "pickled": False}]
+    finding = only(facts(python=python), "TAILRACE_PICKLED_UDF")
+    assert finding.where == "udf score"
+    assert finding.line == "app.py:7"
+
+
+def test_sparks_own_list_refuses_our_operators() -> None:
+    operators = [{"name": "udf", "ours": True, "line": "app.py:3"}]
+    settings = {"spark.sql.streaming.realTimeMode.allowlistCheck": "true"}
+    given = facts(stages=[{**STAGE, "operators": operators}], settings=settings)
+    assert only(given, "TAILRACE_ALLOWLIST_IN_FORCE", Severity.BLOCKING).line == "app.py:3"
+    assert set(found(facts(settings=settings))) == {"TAILRACE_GUARANTEE"}
+
+
+@pytest.mark.parametrize(
+    ("state", "windows", "code"),
+    [
+        ({"name": "dropDuplicates", "bounded": False}, [], "TAILRACE_UNBOUNDED_STATE"),
+        ({"name": "dropDuplicates", "bounded": True}, [], None),
+        ({"name": "aggregation", "bounded": False}, [{"length_ms": 60_000}], "TAILRACE_UNBOUNDED_STATE"),
+        ({"name": "aggregation", "bounded": True}, [{"length_ms": 60_000}], None),
+        ({"name": "aggregation", "bounded": False}, [], "TAILRACE_STATE_PER_KEY"),
+    ],
+)
+def test_state_that_grows(state: dict[str, Any], windows: list[Any], code: str | None) -> None:
+    given = found(facts(state=[state], windows=windows, stateful=True))
+    assert set(given) - {"TAILRACE_GUARANTEE"} == ({code} if code else set())
+
+
+def test_how_late_a_row_may_be() -> None:
+    watermark = {"column": "timestamp", "delay_ms": 10_000}
+    finding = only(facts(watermarks=[watermark]), "TAILRACE_LATENESS", Severity.NOTE)
+    assert "10 minutes 10 seconds" in finding.problem, "the delay and two epochs"
+
+
+def test_the_guarantee_in_one_sentence() -> None:
+    assert advice.guarantee_of(facts()).startswith("At least once: no row is lost; after a failure or a stop")
+    assert "up to 5 minutes" in advice.guarantee_of(facts())
+    assert "counts each row exactly once" in advice.guarantee_of(facts(stateful=True))
+    assert "your function again" in advice.guarantee_of(facts(writer={"format": "foreach"}))
+    assert advice.guarantee_of(facts(checkpoint=None)).startswith("None across restarts")
+
+
+def test_when_micro_batch_would_do() -> None:
+    hours = [{"length_ms": 3_600_000}]
+    finding = only(facts(windows=hours), "TAILRACE_MICRO_BATCH_WOULD_DO", Severity.NOTE)
+    assert "windows of 1 hour" in finding.problem
+    for decides in ({"python": [{"name": "score", "pickled": False}]}, {"writer": {"format": "foreach"}}):
+        assert "TAILRACE_MICRO_BATCH_WOULD_DO" not in found(facts(windows=hours, **decides))
+    assert "TAILRACE_MICRO_BATCH_WOULD_DO" not in found(facts(windows=[{"length_ms": 60_000}]))
+
+
+def changes_for(**more: Any) -> dict[str, Finding]:
+    writer = {"trigger": {"kind": "micro-batch", "interval_ms": 1000}, **more.pop("writer", {})}
+    return {finding.where: finding for finding in migration.changes(facts(writer=writer, **more))}
+
+
+def test_what_changes_for_a_micro_batch_query() -> None:
+    changes = changes_for(batch_ms=400, checkpoint={**CHECKPOINT, "epoch": 3, "commit_version": "v2"})
+    assert 'processingTime="1 second"' in changes["trigger"].problem
+    assert 'realTime="5 minutes"' in changes["trigger"].change
+    assert "output mode" not in changes
+    assert "400 ms" in changes["latency"].problem
+    assert "can be kept" in changes["checkpoint"].problem
+    assert "2 slots" in changes["task slots"].problem
+    assert "up to 5 minutes" in changes["duplicates"].problem
+    assert list(migration.changes(facts())) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "state", "told"),
+    [
+        ("append", [], "the rows stay the same"),
+        ("append", [{"name": "aggregation", "bounded": True}], "instead of one final row"),
+        ("complete", [{"name": "aggregation", "bounded": False}], "instead of the whole result"),
+    ],
+)
+def test_what_another_output_mode_means(mode: str, state: list[Any], told: str) -> None:
+    assert told in changes_for(writer={"output_mode": mode}, state=state)["output mode"].problem
+
+
+def test_a_checkpoint_that_cannot_be_kept() -> None:
+    kept = {
+        **CHECKPOINT,
+        "exists": True,
+        "epoch": 3,
+        "commit_version": "v1",
+        "offsets": [{"payments": {"0": 7, "1": 9}}],
+    }
+    finding = only(facts(checkpoint=kept), "TAILRACE_CHECKPOINT_FORMAT", Severity.BLOCKING)
+    assert """.option("startingOffsets", '{"payments":{"0":7,"1":9}}')""" in finding.change
+    assert "cannot be kept" in changes_for(checkpoint=kept)["checkpoint"].problem
+
+
+def verdict(*severities: Severity) -> Verdict:
+    findings = [Finding(f"TAILRACE_{n}", severity, "here", "wrong.", "right.") for n, severity in enumerate(severities)]
+    return Verdict("payments", in_order(findings), facts().shape)
+
+
+def test_a_verdict_names_the_gravest_first() -> None:
+    given = verdict(Severity.NOTE, Severity.BLOCKING, Severity.WARNING, Severity.BLOCKING)
+    assert [finding.severity.value for finding in given.findings] == ["blocking", "blocking", "warning", "note"]
+    assert given.summary == "blocked (2 blocking, 1 warning, 1 note)"
+    assert given.to_dict()["blocked"] is True
+    assert str(given).splitlines()[0] == "payments: blocked (2 blocking, 1 warning, 1 note)"
+    with pytest.raises(TailraceError) as failure:
+        given.raise_if_blocked()
+    assert failure.value.code == "TAILRACE_CHECK_FAILED"
+    assert "[TAILRACE_1]" in failure.value.problem
+    assert "[TAILRACE_3]" in failure.value.problem
+
+
+def test_one_reason_has_its_own_code() -> None:
+    with pytest.raises(TailraceError) as failure:
+        verdict(Severity.BLOCKING, Severity.NOTE).raise_if_blocked()
+    assert failure.value.code == "TAILRACE_0"
+    assert not verdict(Severity.WARNING).blocked
+    verdict(Severity.WARNING).raise_if_blocked()
+    assert verdict().summary == "clear"
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "said"),
+    [(500, "500 milliseconds"), (1500, "1.5 seconds"), (60_000, "1 minute"), (5_400_000, "1 hour 30 minutes")],
+)
+def test_durations_are_as_a_trigger_takes_them(milliseconds: int, said: str) -> None:
+    assert duration_in_words(milliseconds) == said
+
+
+@pytest.mark.parametrize(("size", "said"), [(90, "90 bytes"), (1536, "1.5 KiB"), (52_428_800, "50 MiB")])
+def test_sizes_in_words(size: int, said: str) -> None:
+    assert size_in_words(size) == said

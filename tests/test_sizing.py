@@ -1,0 +1,474 @@
+"""How big a query must be, and how often it should commit: from figures by hand, of a topic, of a run."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import math
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from tailrace import EmbeddedKafka, TailraceError
+from tailrace.cli.size import size
+from tailrace.preflight.description import Operator, QueryShape, Stage
+from tailrace.preflight.sizing import (
+    Load,
+    Sizing,
+    load_of_run,
+    parse_stages,
+    shape_of_run,
+    shape_of_topic,
+    size_of,
+)
+from tailrace.preflight.sizing.by_hand import shape_by_hand
+from tailrace.preflight.sizing.interval import INTERVALS_S
+from tailrace.preflight.sizing.memory import GIB, MIB
+from tailrace.preflight.sizing.of_topic import topic_partitions
+from tailrace.web import Dashboard, serve
+from tests.helpers.synthetic_monitor import SyntheticMonitor, make_query
+from tests.helpers.topics import new_topic
+
+MEASURED = Load(rows_per_s=50_000, throughput_rows_per_s=200_000, keys=1_000_000)
+
+
+def sized(stages: str = "8,20", **load: Any) -> Sizing:
+    return size_of(parse_stages(stages), Load(**load))
+
+
+def codes(sizing: Sizing) -> list[str]:
+    return [finding.code for finding in sizing.findings]
+
+
+class TestSlots:
+    @pytest.mark.parametrize(
+        ("stages", "slots", "arithmetic"),
+        [
+            ("8", 8, "8"),
+            ("8,20", 28, "8 + 20 = 28"),
+            ("8, 20, 20", 48, "8 + 20 + 20 = 48"),
+            ("10,5", 15, "10 + 5 = 15"),
+        ],
+    )
+    def test_the_stages_add_up(self, stages: str, slots: int, arithmetic: str) -> None:
+        sizing = sized(stages)
+        assert (sizing.slots, sizing.arithmetic) == (slots, arithmetic)
+        assert f"Task slots: {arithmetic}\n" in str(sizing)
+        assert sum(stage["slots"] for stage in sizing.to_dict()["stages"]) == slots
+
+    @pytest.mark.parametrize(("each", "executors"), [(1, 28), (4, 7), (8, 4), (27, 2), (28, 1), (100, 1)])
+    def test_executors_have_room_for_all_slots(self, each: int, executors: int) -> None:
+        assert sized(cores_per_executor=each).executors == executors
+
+    def test_a_stage_whose_tasks_are_not_known(self) -> None:
+        reads = Stage(0, (), ("kafka: payments",), (), None)
+        with pytest.raises(TailraceError, match=r"stage 0, kafka: payments") as error:
+            size_of(QueryShape((reads,)))
+        assert error.value.code == "TAILRACE_BAD_SIZE"
+        assert "--stages" in error.value.fix
+
+    def test_a_query_without_stages(self) -> None:
+        with pytest.raises(TailraceError) as error:
+            size_of(QueryShape(()))
+        assert error.value.code == "TAILRACE_BAD_SIZE"
+
+
+class TestStagesByHand:
+    def test_the_first_reads_and_the_others_keep_state(self) -> None:
+        shape = parse_stages("8,20,30")
+        assert [stage.tasks for stage in shape.stages] == [8, 20, 30]
+        assert [stage.inputs for stage in shape.stages] == [(), (0,), (1,)]
+        assert [stage.stateful for stage in shape.stages] == [False, True, True]
+        assert not parse_stages("8").stateful
+
+    @pytest.mark.parametrize("text", ["", "8,", "8;20", "eight", "8,0", "-8", "8.5"])
+    def test_what_is_not_a_list_of_stages(self, text: str) -> None:
+        with pytest.raises(TailraceError) as error:
+            parse_stages(text)
+        assert error.value.code == "TAILRACE_BAD_SIZE"
+
+
+class TestCores:
+    def test_one_for_each_slot_while_nothing_is_measured(self) -> None:
+        for load in (Load(), Load(rows_per_s=1000), Load(rows_per_s_per_core=1000), MEASURED):
+            sizing = size_of(parse_stages("8,20"), load)
+            assert sizing.cores == 28
+            assert sizing.to_dict()["cores_is_upper_bound"]
+            assert "CPU cores: up to 28\n" in str(sizing)
+
+    @pytest.mark.parametrize(("utilisation", "cores"), [(1.0, 5), (0.5, 10), (0.25, 20)])
+    def test_headroom_on_top_of_what_the_load_keeps_busy(self, utilisation: float, cores: int) -> None:
+        sizing = sized(rows_per_s=50_000, rows_per_s_per_core=10_000, utilisation=utilisation)
+        assert (sizing.busy_cores, sizing.cores, sizing.slots) == (5.0, cores, 28)
+        assert sizing.utilisation == utilisation
+
+    def test_a_throughput_with_the_cores_that_it_was_measured_on(self) -> None:
+        sizing = sized(rows_per_s=50_000, throughput_rows_per_s=200_000, throughput_cores=16)
+        assert (sizing.busy_cores, sizing.cores) == (4.0, 8)
+        # Half the cores do half of what was measured.
+        assert sizing.throughput_rows_per_s == 100_000
+
+    def test_more_cores_than_tasks_are_of_no_use(self) -> None:
+        sizing = sized("8", rows_per_s=60_000, rows_per_s_per_core=10_000)
+        assert (sizing.cores, sizing.wanted_cores) == (8, 12)
+        assert sizing.throughput_rows_per_s == 80_000
+        assert codes(sizing) == ["TAILRACE_TOO_FEW_TASKS"]
+
+    def test_too_busy(self) -> None:
+        sizing = sized("8", rows_per_s=80, throughput_rows_per_s=100)
+        assert codes(sizing) == ["TAILRACE_NO_HEADROOM"]
+        assert sizing.findings[0].remedy.startswith("1.6 times the cores")
+
+
+class TestMemory:
+    def test_state_is_keys_times_their_bytes(self) -> None:
+        sizing = sized(keys=1_000_000, state_bytes_per_key=300)
+        assert sizing.state_bytes == 300_000_000
+        assert sizing.state_disk_bytes == 600_000_000
+        assert "1,000,000 keys × 300 bytes × 2" in " ".join(str(sizing).split())
+
+    def test_a_row_is_as_wide_as_a_key_s_state_unless_it_is_said(self) -> None:
+        assert sized(keys=10, row_bytes=70).state_bytes == 700
+        assert sized(keys=10, row_bytes=70, state_bytes_per_key=30).state_bytes == 300
+        assert "(assumed)" in str(sized(keys=10))
+        assert "(assumed)" not in str(sized(keys=10, row_bytes=70))
+
+    def test_the_heap_grows_with_the_tasks_and_the_rest_with_the_state(self) -> None:
+        small, wide, full = sized(keys=1), sized(keys=1, cores_per_executor=28), sized(keys=700_000_000)
+        assert small.executor_memory_bytes == full.executor_memory_bytes == 2 * GIB
+        assert wide.executor_memory_bytes == 3 * GIB
+        # Of 140 GB on seven executors each has 20.
+        assert full.executor_overhead_bytes - small.executor_overhead_bytes == pytest.approx(20e9, abs=2 * MIB)
+
+    def test_without_state_spark_s_own_overhead_does(self) -> None:
+        assert sized("8").executor_overhead_bytes == 384 * MIB
+        assert "memoryOverhead" not in str(sized("8"))
+
+    def test_keys_that_nobody_counted(self) -> None:
+        assert codes(sized("8,20")) == ["TAILRACE_STATE_UNKNOWN"]
+        assert codes(sized("8")) == codes(sized("8,20", keys=5)) == []
+
+
+class TestTradeOff:
+    def test_recovery_and_boundaries(self) -> None:
+        sizing = size_of(parse_stages("8,20"), MEASURED)
+        assert tuple(one.interval_s for one in sizing.intervals) == INTERVALS_S
+        minute = next(one for one in sizing.intervals if one.interval_s == 60)
+        assert minute.rows_to_replay == 3_000_000
+        assert minute.recovery_s == 15
+        assert minute.catch_up_s == 20
+        assert minute.boundary_share == pytest.approx(0.7 / 60)
+
+    def test_longer_intervals_have_rarer_boundaries_and_longer_recovery(self) -> None:
+        for shorter, longer in pairwise(size_of(parse_stages("8,20"), MEASURED).intervals):
+            assert shorter.boundary_share > longer.boundary_share
+            assert (shorter.recovery_s or 0) < (longer.recovery_s or 0) < (longer.catch_up_s or 0)
+            assert shorter.clear is None or longer.clear is not None
+
+    def test_the_query_s_own_interval_is_among_them(self) -> None:
+        shape = QueryShape(parse_stages("8").stages, epoch_ms=45_000)
+        sizing = size_of(shape)
+        assert 45.0 in [one.interval_s for one in sizing.intervals]
+        assert re.search(r"^ +45 s .*\(this query's\)$", str(sizing), re.MULTILINE)
+
+    def test_estimates_of_the_boundary(self) -> None:
+        assert (sized("8").boundary_ms, sized("8,20").boundary_ms) == (250, 700)
+        assert sized("8").to_dict()["boundary_is_estimate"]
+        measured = sized("8", boundary_ms=120)
+        assert (measured.boundary_ms, measured.to_dict()["boundary_is_estimate"]) == (120, False)
+
+    def test_a_boundary_longer_than_the_interval_meets_everybody(self) -> None:
+        assert sized("8", boundary_ms=20_000).intervals[0].boundary_share == 1
+
+
+class TestRecommendation:
+    def test_p999_if_recovery_allows_it(self) -> None:
+        sizing = sized(rows_per_s=1000, throughput_rows_per_s=100_000)
+        assert sizing.recommended is not None
+        assert (sizing.recommended.interval_s, sizing.recommended.clear) == (900, "p99.9")
+
+    def test_else_p99(self) -> None:
+        sizing = size_of(parse_stages("8,20"), MEASURED)
+        assert sizing.recommended is not None
+        assert (sizing.recommended.interval_s, sizing.recommended.clear) == (120, "p99")
+        assert '.trigger(realTime="2 minutes")' in str(sizing)
+        assert sizing.recommendation.startswith("the shortest that keeps boundaries out of p99, with recovery within")
+
+    def test_nothing_has_both(self) -> None:
+        sizing = sized(rows_per_s=50_000, throughput_rows_per_s=200_000, keys=1, max_recovery_s=10)
+        assert sizing.recommended is None
+        assert codes(sizing) == ["TAILRACE_NO_INTERVAL"]
+        assert "from 2 min on" in sizing.findings[0].evidence
+        assert "up to 30 s" in sizing.findings[0].evidence
+
+    def test_without_a_throughput_recovery_is_not_known(self) -> None:
+        sizing = sized(rows_per_s=1000)
+        assert sizing.recommended is not None
+        assert (sizing.recommended.interval_s, sizing.recommended.recovery_s) == (120, None)
+        assert "not known" in sizing.recommendation
+
+    def test_a_query_that_cannot_keep_up_never_catches_up(self) -> None:
+        for throughput in (99, 100):
+            sizing = sized("8", rows_per_s=100, throughput_rows_per_s=throughput)
+            assert sizing.recommended is None
+            assert codes(sizing) == ["TAILRACE_CANNOT_KEEP_UP"]
+            assert all(one.catch_up_s is None for one in sizing.intervals)
+            assert "never" in str(sizing)
+
+    def test_it_may_do_more_than_it_was_seen_to_do(self) -> None:
+        sizing = sized("8", rows_per_s=100, throughput_rows_per_s=100, throughput_is_lower_bound=True)
+        assert sizing.recommended is not None
+        assert (sizing.recommended.interval_s, sizing.recommended.catch_up_s) == (30, None)
+        assert codes(sizing) == []
+        assert "≤ 1 min" in str(sizing)
+        assert "at least" in str(sizing)
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"rows_per_s": 0},
+        {"rows_per_s": -5},
+        {"rows_per_s": math.inf},
+        {"rows_per_s": math.nan},
+        {"throughput_rows_per_s": 0},
+        {"throughput_cores": 0},
+        {"rows_per_s_per_core": -1},
+        {"keys": -1},
+        {"row_bytes": 0},
+        {"state_bytes_per_key": 0},
+        {"boundary_ms": 0},
+        {"utilisation": 0},
+        {"utilisation": 1.1},
+        {"utilisation": math.nan},
+        {"cores_per_executor": 0},
+        {"max_recovery_s": 0},
+    ],
+)
+def test_bad_figures(load: dict[str, Any]) -> None:
+    with pytest.raises(TailraceError, match=next(iter(load))) as error:
+        Load(**load)
+    assert error.value.code == "TAILRACE_BAD_SIZE"
+
+
+def test_all_bad_figures_are_named_at_once() -> None:
+    with pytest.raises(TailraceError) as error:
+        Load(rows_per_s=0, keys=-1, utilisation=2)
+    assert all(name in error.value.problem for name in ("rows_per_s", "keys", "utilisation"))
+
+
+class TestForms:
+    def test_json_is_the_dictionary(self) -> None:
+        for load in (Load(), MEASURED, Load(rows_per_s=2, throughput_rows_per_s=1)):
+            sizing = size_of(parse_stages("8,20"), load)
+            assert json.loads(sizing.to_json()) == sizing.to_dict()
+
+    def test_durations_and_sizes_have_their_unit_in_their_name(self) -> None:
+        figures = size_of(parse_stages("8,20"), MEASURED).to_dict()
+        assert {"boundary_ms", "max_recovery_s", "recommended_interval_s"} <= set(figures)
+        assert {"executor_memory_bytes", "executor_overhead_bytes", "state_bytes", "state_disk_bytes"} <= set(figures)
+        assert {"interval_s", "recovery_s", "catch_up_s"} <= set(figures["intervals"][0])
+
+    def test_the_text_fits_a_terminal_and_is_aligned(self) -> None:
+        lines = str(size_of(parse_stages("8,20,20"), MEASURED)).splitlines()
+        assert max(map(len, lines)) <= 100
+        table = [line for line in lines if "█" in line]
+        assert len(table) == len(INTERVALS_S)
+        assert len({line.index("%") for line in table}) == 1
+        assert [line for line in table if "◀" in line] == [line for line in table if line.strip().startswith("2 min")]
+
+    def test_bars_of_recovery_rise_and_those_of_boundaries_fall(self) -> None:
+        lines = [line for line in str(size_of(parse_stages("8,20"), MEASURED)).splitlines() if "█" in line]
+        bars = [tuple(map(len, re.findall("█+", line))) for line in lines]
+        assert [rising for rising, _ in bars] == sorted(rising for rising, _ in bars)
+        assert [falling for _, falling in bars] == sorted((falling for _, falling in bars), reverse=True)
+        assert bars[0] == (1, 10)
+        assert bars[-1] == (10, 1)
+
+    @pytest.mark.parametrize(("suffix", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+    def test_plot(self, tmp_path: Path, suffix: str, begins: bytes) -> None:
+        for number, load in enumerate((MEASURED, Load(), Load(rows_per_s=2, throughput_rows_per_s=1))):
+            path = size_of(parse_stages("8,20"), load).plot(tmp_path / f"{number}.{suffix}")
+            assert path.read_bytes().startswith(begins)
+            assert path.stat().st_size > 10_000
+
+    def test_a_plot_that_cannot_be_drawn(self, tmp_path: Path, unwritable_folder: Path) -> None:
+        for path, code in (
+            (tmp_path / "plot.gif", "TAILRACE_BAD_SIZE"),
+            (unwritable_folder / "plot.png", "TAILRACE_FOLDER_NOT_WRITABLE"),
+        ):
+            with pytest.raises(TailraceError) as error:
+                sized().plot(path)
+            assert error.value.code == code
+
+    def test_a_plot_without_matplotlib(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        really_import = builtins.__import__
+
+        def without_matplotlib(name: str, *rest: Any, **more: Any) -> Any:
+            if name.startswith("matplotlib"):
+                raise ImportError(name)
+            return really_import(name, *rest, **more)
+
+        monkeypatch.setattr(builtins, "__import__", without_matplotlib)
+        with pytest.raises(TailraceError) as error:
+            sized().plot(tmp_path / "plot.png")
+        assert error.value.code == "TAILRACE_EXTRA_MISSING"
+
+
+class TestOfARun:
+    def test_its_load(self) -> None:
+        load = load_of_run(make_query("fraud", ran_s=1000, epoch_s=60))
+        assert (load.rows_per_s, load.throughput_rows_per_s, load.throughput_is_lower_bound) == (12_340, 12_340, True)
+        assert load.keys == 184_220
+        assert load.boundary_ms is not None
+        assert 190 <= load.boundary_ms <= 320
+
+    def test_with_a_backlog_it_shows_what_it_can_do_and_not_what_arrives(self) -> None:
+        load = load_of_run(make_query("alerts", status="lagging"))
+        assert (load.rows_per_s, load.throughput_rows_per_s, load.throughput_is_lower_bound) == (None, 12_340, False)
+
+    def test_that_has_just_begun(self) -> None:
+        assert load_of_run(make_query("new", empty=True)) == Load(throughput_is_lower_bound=True)
+
+    def test_its_shape(self) -> None:
+        shape = shape_of_run(make_query("fraud", partitions=6, epoch_s=60))
+        assert (shape.arithmetic, shape.stateful, shape.sink, shape.epoch_ms) == ("6 + 4 = 10", True, "kafka", 60_000)
+        assert [stage.stateful for stage in shape.stages] == [False, True]
+        assert Operator("pandas_udf") in shape.stages[0].operators
+
+
+class TestTopic:
+    def test_its_partitions_are_the_source_s_tasks(self, kafka: EmbeddedKafka) -> None:
+        topic = new_topic(kafka.bootstrap_servers, "sizing", partitions=3)
+        assert topic_partitions(kafka.bootstrap_servers, topic) == 3
+        shape = shape_of_topic(kafka.bootstrap_servers, topic, [20, 20])
+        assert shape.arithmetic == "3 + 20 + 20 = 43"
+        assert shape.stages[0].sources == (f"kafka: {topic}",)
+        printed = run("--topic", topic, "--bootstrap-servers", kafka.bootstrap_servers, "--shuffle-partitions", "20")
+        assert "Task slots: 3 + 20 = 23\n" in printed.stdout
+
+    def test_there_is_no_such_topic(self, kafka: EmbeddedKafka) -> None:
+        assert failed("--topic", "no-such", "--bootstrap-servers", kafka.bootstrap_servers) == "TAILRACE_BAD_SIZE"
+        with pytest.raises(TailraceError, match="no-such"):
+            topic_partitions(kafka.bootstrap_servers, "no-such")
+
+    def test_no_broker_answers(self) -> None:
+        assert failed("--topic", "any", "--bootstrap-servers", "127.0.0.1:1") == "TAILRACE_BROKER_UNREACHABLE"
+
+
+@pytest.fixture
+def monitor() -> SyntheticMonitor:
+    return SyntheticMonitor(make_query("fraud"), make_query("gone", status="ended"))
+
+
+@pytest.fixture
+def dashboard(monitor: SyntheticMonitor) -> Iterator[Dashboard]:
+    with serve(monitor) as served:
+        yield served
+
+
+class TestCommand:
+    def test_prints_what_the_library_says(self) -> None:
+        printed = run("--stages", "8,20,20", "--rate", "50000", "--throughput", "200000", "--keys", "1000000")
+        assert printed.stdout == f"{size_of(shape_by_hand([8, 20, 20]), MEASURED)}\n"
+
+    def test_every_figure_is_taken(self) -> None:
+        printed = run(
+            *("--stages", "8,20", "--rate", "50000", "--throughput", "200000", "--measured-cores", "16"),
+            *("--keys", "1000", "--state-bytes-per-key", "64", "--row-bytes", "32", "--boundary-ms", "250"),
+            *("--utilisation", "0.25", "--cores-per-executor", "7", "--recovery-s", "30", "--json"),
+        )
+        assert (
+            json.loads(printed.stdout)
+            == size_of(
+                shape_by_hand([8, 20]),
+                Load(
+                    rows_per_s=50_000,
+                    throughput_rows_per_s=200_000,
+                    throughput_cores=16,
+                    keys=1000,
+                    state_bytes_per_key=64,
+                    row_bytes=32,
+                    boundary_ms=250,
+                    utilisation=0.25,
+                    cores_per_executor=7,
+                    max_recovery_s=30,
+                ),
+            ).to_dict()
+        )
+
+    def test_plot(self, tmp_path: Path) -> None:
+        printed = run("--stages", "8", "--plot", str(tmp_path / "plot.svg"), "--json")
+        assert json.loads(printed.stdout)["slots"] == 8
+        assert "plot.svg" in printed.stderr
+        assert (tmp_path / "plot.svg").stat().st_size > 10_000
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            (),
+            ("--stages", "8", "--rate", "fast"),
+            ("--stages", "8", "--topic", "payments", "--bootstrap-servers", "somewhere:9092"),
+            ("--topic", "payments"),
+            ("--stages", "8", "--shuffle-partitions", "20"),
+            ("--stages", "8", "--query", "fraud"),
+        ],
+    )
+    def test_wrong_usage(self, arguments: tuple[str, ...]) -> None:
+        result = CliRunner().invoke(command(), arguments)
+        assert result.exit_code == 2
+        assert "Usage" in result.stderr
+
+    def test_bad_figures_are_an_error(self) -> None:
+        assert failed("--stages", "8,x") == "TAILRACE_BAD_SIZE"
+        assert failed("--stages", "8", "--rate", "0") == "TAILRACE_BAD_SIZE"
+        assert failed("--stages", "8", "--plot", "plot.gif") == "TAILRACE_BAD_SIZE"
+
+    def test_a_running_application(self, dashboard: Dashboard) -> None:
+        figures = json.loads(run("--dashboard", dashboard.url, "--json").stdout)
+        assert (figures["arithmetic"], figures["rows_per_s"], figures["keys"]) == ("6 + 4 = 10", 12_340, 184_220)
+        assert figures["throughput_is_lower_bound"]
+        assert not figures["boundary_is_estimate"]
+
+    def test_figures_by_hand_win(self, dashboard: Dashboard) -> None:
+        printed = run(
+            "--dashboard", dashboard.url, "--stages", "8,20", "--throughput", "100000", "--keys", "7", "--json"
+        )
+        figures = json.loads(printed.stdout)
+        assert (figures["slots"], figures["rows_per_s"], figures["keys"]) == (28, 12_340, 7)
+        assert (figures["throughput_rows_per_s"], figures["throughput_is_lower_bound"]) == (100_000, False)
+
+    def test_which_query(self, dashboard: Dashboard, monitor: SyntheticMonitor) -> None:
+        monitor.queries.append(make_query("alerts", partitions=3))
+        assert failed("--dashboard", dashboard.url) == "TAILRACE_BAD_SIZE"
+        assert failed("--dashboard", dashboard.url, "--query", "no-such") == "TAILRACE_BAD_SIZE"
+        figures = json.loads(run("--dashboard", dashboard.url, "--query", "alerts", "--json").stdout)
+        assert figures["arithmetic"] == "3 + 4 = 7"
+
+    def test_no_application(self) -> None:
+        assert failed("--dashboard", "127.0.0.1:1") == "TAILRACE_DASHBOARD_UNREACHABLE"
+
+
+def command() -> typer.Typer:
+    app = typer.Typer()
+    app.command()(size)
+    return app
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(command(), arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def failed(*arguments: str) -> str:
+    """The code of the error that it ends with."""
+    result = CliRunner().invoke(command(), arguments)
+    assert isinstance(result.exception, TailraceError)
+    return result.exception.code
