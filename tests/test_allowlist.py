@@ -131,7 +131,7 @@ REFUSED: dict[str, Callable[[DataFrame], DataFrame]] = {
         same, stream.schema, barrier=True
     ),
     "repartitionByRange, orderBy": lambda stream: stream.repartitionByRange(2, "value"),
-    "limit": lambda stream: stream.limit(5),
+    "limit, offset": lambda stream: stream.limit(5),
 }
 
 

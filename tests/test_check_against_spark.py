@@ -52,6 +52,8 @@ def outcome(case: Case, world: World) -> str:
         with Collector(world.servers, world.output) as out:
             produce(world.servers, world.topic, ({"id": i, "key": f"k{i}"} for i in range(ROWS)))
             until(lambda: len(out.rows()) >= ROWS or query.exception(), "an end", within_s=STARVED_AFTER_S)
+            if case.fails_when_the_epoch_ends:
+                until(query.exception, "the failure", within_s=30)
     except AssertionError:
         return f"starves: {len(out.rows())} of {ROWS} rows"
     finally:

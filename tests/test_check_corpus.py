@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
 from tailrace.demo.query import decide, read_payments, write_decisions
+from tailrace.preflight.check import verdict_on
+from tailrace.preflight.facts import facts_of
 from tailrace.preflight.findings import Severity
 from tests.helpers.check_cases import ALLOWED, BLOCKED, Case, World, settings_of
 from tests.helpers.topics import Collector, new_topic, produce
@@ -36,7 +38,7 @@ def test_what_is_blocked_does_not_start(case: Case, spark: SparkSession, kafka: 
         send_rows(world)
         writer = case.build(world)
         there = sorted(str(path) for path in tmp_path.rglob("*"))
-        verdict = tailrace.check(writer)
+        verdict = verdict_on(facts_of(writer), spark)
         assert [finding.code for finding in verdict.of(Severity.BLOCKING)] == [case.code], verdict
         assert all(finding.change for finding in verdict.of(Severity.BLOCKING))
         assert "Exec" not in str(verdict)
@@ -51,7 +53,7 @@ def test_what_is_blocked_does_not_start(case: Case, spark: SparkSession, kafka: 
 def test_what_is_allowed_runs(case: Case, spark: SparkSession, kafka: EmbeddedKafka, tmp_path: Path) -> None:
     with world_of(case, spark, kafka, tmp_path) as world:
         writer = case.build(world)
-        verdict = tailrace.check(writer)
+        verdict = verdict_on(facts_of(writer), spark)
         assert not verdict.blocked, verdict
         assert verdict.shape.slots is not None
         assert verdict.shape.slots <= 6

@@ -10,7 +10,7 @@ from tailrace import TailraceError
 from tailrace.preflight.facts import Facts, Settings
 from tailrace.preflight.findings import Finding, Severity
 from tailrace.preflight.rules import RULES, advice, migration
-from tailrace.preflight.slots import Slots
+from tailrace.preflight.slots import Holder, Slots
 from tailrace.preflight.verdict import Verdict, in_order
 from tailrace.preflight.words import duration_in_words, size_in_words
 
@@ -19,17 +19,21 @@ SOURCE = {
     "label": "kafka: payments",
     "options": {"kafka.bootstrap.servers": "broker:9092", "subscribe": "payments"},
     "real_time": True,
-    "partitions": 2,
     "topics": ["payments"],
     "ages_ms": [],
 }
 STAGE = {"number": 0, "inputs": [], "sources": ["kafka: payments"], "operators": [], "tasks": 2}
-CHECKPOINT = {"location": "/checkpoint", "exists": False, "offsets": [], "operators": [], "settings": {}}
+CHECKPOINT = {"location": "/checkpoint", "exists": False, "offsets": [], "operators": []}
 SINK = {"name": "kafka", "supported": True}
 
 
 def facts(
-    *, settings: dict[str, str] | None = None, slots: Slots | None = None, batch_ms: int | None = None, **changes: Any
+    *,
+    settings: dict[str, str] | None = None,
+    slots: Slots | None = None,
+    running: dict[str, str] | None = None,
+    batch_ms: int | None = None,
+    **changes: Any,
 ) -> Facts:
     """A query about which there is nothing to say but its guarantee."""
     writer = {
@@ -43,6 +47,7 @@ def facts(
     described = {
         "columns": [{"name": "value", "type": "STRING"}],
         "epoch_ms": 300_000,
+        "shortest_epoch_ms": 5000,
         "sources": [SOURCE],
         "same_source_twice": [],
         "refused": [],
@@ -57,7 +62,7 @@ def facts(
         "writer": writer,
         **changes,
     }
-    return Facts(described, Settings(settings or {}), slots or Slots("local[8]", 8), {}, batch_ms)
+    return Facts(described, Settings(settings or {}), slots or Slots("local[8]", 8), running or {}, batch_ms=batch_ms)
 
 
 def found(given: Facts) -> dict[str, Finding]:
@@ -108,10 +113,10 @@ def test_epochs_whose_boundaries_make_the_tail() -> None:
     assert "TAILRACE_SHORT_EPOCHS" not in found(facts(epoch_ms=30_000))
 
 
-@pytest.mark.parametrize(("setting", "blocked"), [("2s", False), ("2000", False), ("1min", True), ("2500ms", False)])
-def test_the_shortest_epoch_is_the_sessions(setting: str, blocked: bool) -> None:
-    given = facts(epoch_ms=3000, settings={"spark.sql.streaming.realTimeMode.minBatchDuration": setting})
-    assert ("TAILRACE_EPOCH_TOO_SHORT" in found(given)) is blocked
+def test_the_shortest_epoch_is_the_sessions() -> None:
+    assert "TAILRACE_EPOCH_TOO_SHORT" not in found(facts(epoch_ms=3000, shortest_epoch_ms=2000))
+    finding = found(facts(epoch_ms=50_000, shortest_epoch_ms=60_000))["TAILRACE_EPOCH_TOO_SHORT"]
+    assert 'realTime="1 minute"' in finding.change, "what is advised is allowed"
 
 
 def shuffled(tasks: int, **more: Any) -> Facts:
@@ -126,7 +131,7 @@ def test_slots_add_up() -> None:
 
 
 def test_slots_of_other_queries_count() -> None:
-    slots = Slots("local[8]", 8, {"alerts": 5})
+    slots = Slots("local[8]", 8, (Holder("id", "alerts", 5),))
     finding = only(shuffled(4, slots=slots), "TAILRACE_TOO_FEW_SLOTS", Severity.BLOCKING)
     assert "5 by 'alerts'" in finding.problem
     assert "stop another query" in finding.change
@@ -158,9 +163,41 @@ def test_partitions_that_nobody_has_chosen() -> None:
     ("key", "code"),
     [("spark.speculation", "TAILRACE_SPECULATION"), ("spark.dynamicAllocation.enabled", "TAILRACE_DYNAMIC_ALLOCATION")],
 )
-def test_settings_that_undo_the_latency(key: str, code: str) -> None:
-    assert key in only(facts(settings={key: "true"}), code).change
-    assert code not in found(facts(settings={key: "false"}))
+def test_settings_that_spark_refuses_with_a_shuffle(key: str, code: str) -> None:
+    cluster = Slots("spark://host:7077", 8)
+    assert key in only(facts(settings={key: "true"}, slots=cluster), code).change
+    assert key in only(shuffled(2, settings={key: "true"}, slots=cluster), code, Severity.BLOCKING).change
+    assert code not in found(facts(settings={key: "false"}, slots=cluster))
+
+
+def test_dynamic_allocation_means_nothing_on_one_machine() -> None:
+    assert set(found(shuffled(2, settings={"spark.dynamicAllocation.enabled": "true"}))) == {"TAILRACE_GUARANTEE"}
+
+
+def test_a_neighbour_that_takes_slots_in_turns() -> None:
+    assert "'reports'" in only(shuffled(2, running={"id": "reports"}), "TAILRACE_SHARED_SLOTS").problem
+    slots = Slots("local[8]", 8, (Holder("id", "alerts", 2),))
+    for fine in (shuffled(2, running={"id": "alerts"}, slots=slots), facts(running={"id": "reports"})):
+        assert set(found(fine)) == {"TAILRACE_GUARANTEE"}, "a real-time one is counted; without a shuffle a task waits"
+
+
+def test_a_checkpoint_in_use_is_taken_over_unless_told_otherwise() -> None:
+    kept, running = {**CHECKPOINT, "query_id": "id"}, {"id": "before"}
+    taken_over = only(facts(checkpoint=kept, running=running), "TAILRACE_CHECKPOINT_IN_USE")
+    assert "Spark will stop it" in taken_over.problem
+    settings = {"spark.sql.streaming.stopActiveRunOnRestart": "false"}
+    only(facts(checkpoint=kept, running=running, settings=settings), "TAILRACE_CHECKPOINT_IN_USE", Severity.BLOCKING)
+
+
+def test_a_root_for_checkpoints_needs_a_name() -> None:
+    given = found(facts(checkpoint=None, settings={"spark.sql.streaming.checkpointLocation": "/checkpoints"}))
+    assert given["TAILRACE_NO_CHECKPOINT"].severity is Severity.WARNING
+    assert found(facts(checkpoint=None))["TAILRACE_NO_CHECKPOINT"].severity is Severity.BLOCKING
+
+
+def test_rows_that_kafka_has_deleted() -> None:
+    source = {**SOURCE, "options": {"failOnDataLoss": "false"}}
+    assert "deleted before they were read" in advice.guarantee_of(facts(sources=[source]))
 
 
 def test_a_function_that_pickles() -> None:

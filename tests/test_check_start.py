@@ -23,6 +23,7 @@ from tailrace.preflight.check import WARN_ONLY_KEY
 from tests.helpers.check_cases import World
 from tests.helpers.processes import run_python
 from tests.helpers.topics import new_topic
+from tests.helpers.waiting import until
 
 
 @pytest.fixture
@@ -109,18 +110,34 @@ def test_slots_that_other_queries_hold(world: World) -> None:
     assert not tailrace.check(second).blocked
 
 
-def test_a_checkpoint_that_is_in_use(world: World) -> None:
-    with running(world.to_kafka(world.rows()).queryName("there before")), pytest.raises(TailraceError) as failure:
-        world.to_kafka(world.rows()).start()
-    assert failure.value.code == "TAILRACE_CHECKPOINT_IN_USE"
-    assert "'there before'" in failure.value.problem
+def test_a_run_that_takes_the_place_of_another(world: World) -> None:
+    """As Spark does: a notebook's cell that is run again."""
+    query = world.rows().groupBy("key").count()
+    with running(world.to_kafka(query)) as before, running(world.to_kafka(query)) as after:
+        assert after.isActive
+        assert not before.isActive
+
+
+def test_a_name_that_is_taken(world: World) -> None:
+    with running(world.to_kafka(world.rows()).queryName("there before")):
+        other = world.to_kafka(world.rows(), checkpointLocation=f"{world.folder}/other").queryName("there before")
+        with pytest.raises(TailraceError) as failure:
+            other.start()
+    assert failure.value.code == "TAILRACE_NAME_TAKEN"
 
 
 def test_a_checkpoint_of_its_own_is_gone_on_with(world: World) -> None:
     query = world.rows().groupBy("key").count()
-    with running(world.to_kafka(query)):
-        pass
-    assert not tailrace.check(world.to_kafka(query)).blocked
+    with running(
+        world.to_kafka(query, checkpointLocation=f"{world.folder}/own").trigger(realTime="5 seconds")
+    ) as first:
+        until(lambda: first.lastProgress, "an epoch that is committed", within_s=60)
+    assert not tailrace.check(world.to_kafka(query, checkpointLocation=f"{world.folder}/own")).blocked
+
+
+def test_a_query_takes_nothing_away_from_itself(world: World) -> None:
+    with running(world.to_kafka(world.rows().groupBy("key").count())) as query:
+        assert not tailrace.check(query).blocked
 
 
 def test_a_dataframe_without_a_sink(world: World) -> None:

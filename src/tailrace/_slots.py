@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+# Executors of a cluster that promises no number come one after the other.
+SETTLED_AFTER_S, PATIENCE_S = 1.0, 10.0
 
 
 def busy_slots(spark: SparkSession) -> int:
@@ -13,7 +17,7 @@ def busy_slots(spark: SparkSession) -> int:
 
 
 def free_slots(spark: SparkSession) -> int:
-    return _registered_cores(spark) - busy_slots(spark)
+    return _registered_slots(spark) - busy_slots(spark)
 
 
 def offered_slots(spark: SparkSession) -> int | None:
@@ -21,19 +25,43 @@ def offered_slots(spark: SparkSession) -> int | None:
 
     Executors take a moment to register, so what was asked for counts as well.
     """
+    if is_local(str(spark.sparkContext.master)):
+        return _registered_slots(spark)
+    asked = _asked_slots(spark)
+    there = _registered_slots(spark)
+    return max(there, asked) if asked else _settled_slots(spark, there) or None
+
+
+def is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def _asked_slots(spark: SparkSession) -> int:
     conf = spark.sparkContext.getConf()
+    per_task = int(conf.get("spark.task.cpus", "1"))
+    per_executor = int(conf.get("spark.executor.cores", "0"))
     if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
-        most = conf.get("spark.dynamicAllocation.maxExecutors")
-        asked = int(most) * int(conf.get("spark.executor.cores", "1")) if most else 0
-    else:
-        instances = int(conf.get("spark.executor.instances", "0")) * int(conf.get("spark.executor.cores", "1"))
-        asked = int(conf.get("spark.cores.max", "0")) or instances
-    cores = max(_registered_cores(spark), asked)
-    return cores // int(conf.get("spark.task.cpus", "1")) or None
+        return int(conf.get("spark.dynamicAllocation.maxExecutors", "0")) * (per_executor // per_task)
+    if cores := int(conf.get("spark.cores.max", "0")):
+        executors = cores // per_executor if per_executor else 1
+        return executors * ((per_executor or cores) // per_task)
+    return int(conf.get("spark.executor.instances", "0")) * (per_executor // per_task)
 
 
-def _registered_cores(spark: SparkSession) -> int:
-    return sum(int(executor.totalCores()) for executor in _executors(spark))
+def _settled_slots(spark: SparkSession, there: int) -> int:
+    """As many as have come, once no more are coming."""
+    deadline = time.monotonic() + PATIENCE_S
+    since = time.monotonic()
+    while time.monotonic() < deadline and (there == 0 or time.monotonic() - since < SETTLED_AFTER_S):
+        time.sleep(0.1)
+        if (now := _registered_slots(spark)) != there:
+            there, since = now, time.monotonic()
+    return there
+
+
+def _registered_slots(spark: SparkSession) -> int:
+    per_task = int(spark.sparkContext.getConf().get("spark.task.cpus", "1"))
+    return sum(int(executor.totalCores()) // per_task for executor in _executors(spark))
 
 
 def _executors(spark: SparkSession) -> list[Any]:

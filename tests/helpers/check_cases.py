@@ -70,6 +70,7 @@ class Case:
     """What blocks it; nothing if it runs."""
     settings: dict[str, str] = field(default_factory=dict)
     partitions: int = 2
+    fails_when_the_epoch_ends: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -200,6 +201,37 @@ BLOCKED_OPERATORS = [
 ]
 
 
+def in_sql(text: str) -> Callable[[World], DataFrame]:
+    def query(world: World) -> DataFrame:
+        world.rows().createOrReplaceTempView("rows_of_the_stream")
+        return world.spark.sql(text)
+
+    return query
+
+
+def alike(world: World) -> Writer:
+    """The first side is silent, and the second one waits for its end."""
+    left, right = (side.select("key", "value").repartition(2, "key") for side in (elsewhere(world), world.rows()))
+    return world.write(left.union(right), "kafka", **{"kafka.bootstrap.servers": world.servers, "topic": world.output})
+
+
+def elsewhere(world: World) -> DataFrame:
+    return world.rows(new_topic(world.servers, "elsewhere"))
+
+
+READ_TWICE = "WITH s AS (SELECT key FROM rows_of_the_stream) SELECT * FROM s UNION ALL SELECT * FROM s"
+
+BLOCKED_OPERATORS += [
+    blocked("union of sides that are partitioned alike", OPERATOR, alike),
+    blocked(
+        "a common table expression read twice",
+        "TAILRACE_SAME_SOURCE_TWICE",
+        lambda w: w.to_kafka(in_sql(READ_TWICE)(w)).trigger(realTime="5 seconds"),
+        fails_when_the_epoch_ends=True,
+    ),
+]
+
+
 def itself_twice(world: World) -> DataFrame:
     rows = world.rows()
     return rows.union(rows)
@@ -248,6 +280,15 @@ BLOCKED_ENDS = [
         "Kafka without brokers",
         "TAILRACE_KAFKA_SINK",
         lambda w: w.write(w.rows().select("value"), "kafka", topic=w.output),
+    ),
+    blocked(
+        "Kafka with a number as value",
+        "TAILRACE_KAFKA_SINK",
+        lambda w: w.write(
+            w.rows().select(F.col("id").alias("value")),
+            "kafka",
+            **{"kafka.bootstrap.servers": w.servers, "topic": w.output},
+        ),
     ),
     blocked("append", "TAILRACE_OUTPUT_MODE", lambda w: w.to_kafka(w.rows()).outputMode("append")),
     blocked(
@@ -299,10 +340,6 @@ def after_another(
         return world.to_kafka(second(world))
 
     return build
-
-
-def elsewhere(world: World) -> DataFrame:
-    return world.rows(new_topic(world.servers, "elsewhere"))
 
 
 OTHERS = "TAILRACE_CHECKPOINT_OF_ANOTHER_QUERY"
@@ -378,11 +415,6 @@ def add_one(ids: Any) -> Any:
     return ids + 1
 
 
-def from_sql(world: World) -> DataFrame:
-    world.rows().createOrReplaceTempView("rows_of_the_stream")
-    return world.spark.sql("SELECT key, count(*) AS n FROM rows_of_the_stream WHERE id >= 0 GROUP BY key")
-
-
 def by_topic_column(world: World) -> Writer:
     rows = world.rows().select(F.lit(world.output).alias("topic"), "value")
     return world.write(rows, "kafka", **{"kafka.bootstrap.servers": world.servers})
@@ -438,7 +470,8 @@ ALLOWED = [
     runs("mapInArrow", lambda w: w.rows().select("id").mapInArrow(same, "id LONG")),
     runs("observe", lambda w: w.rows().observe("seen", F.count("*").alias("n"))),
     runs("watermark without state", late),
-    runs("SQL", from_sql),
+    runs("SELECT DISTINCT", in_sql("SELECT DISTINCT key FROM rows_of_the_stream")),
+    runs("SQL", in_sql("SELECT key, count(*) AS n FROM rows_of_the_stream WHERE id >= 0 GROUP BY key")),
     allowed("topic in a column", by_topic_column),
     allowed("topics by a pattern", by_pattern),
     allowed("partitions by hand", assigned),

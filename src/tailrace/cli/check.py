@@ -27,6 +27,7 @@ def check(
     from_microbatch: Annotated[
         bool, typer.Option("--from-microbatch", help="Also tell what would change for micro-batch queries.")
     ] = False,
+    master: Annotated[str | None, typer.Option(help="Check against this Spark master, not the script's own.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
     """Check the queries of a script before they run, with the fix where something is wrong.
@@ -35,31 +36,33 @@ def check(
     touched. Exit code 0 if all is clear, 1 if a query is blocked, 2 for wrong usage.
     """
     with console.status("Checking…"):
-        found = check_script(script, arguments or [], from_micro_batch=from_microbatch)
-    blocked = any(verdict.blocked for verdict in found.verdicts)
+        found = check_script(script, arguments or [], from_micro_batch=from_microbatch, master=master)
     if as_json:
         queries = [verdict.to_dict() for verdict in found.verdicts]
-        print(json.dumps({"blocked": blocked, "queries": queries, "micro_batch": found.micro_batch}, indent=2))
+        failure = None if found.failure is None else str(found.failure)
+        report = {"blocked": found.blocked, "queries": queries, "micro_batch": found.micro_batch, "failure": failure}
+        print(json.dumps(report, indent=2))
     else:
         _show(found)
-    raise typer.Exit(BLOCKED if blocked else CLEAR)
+    if found.failure is not None:
+        raise found.failure
+    raise typer.Exit(BLOCKED if found.blocked else CLEAR)
 
 
 def _show(found: ScriptQueries) -> None:
     output = Console(highlight=False)
     for verdict in found.verdicts:
-        at = f" at {verdict.started_at}" if verdict.started_at else ""
         colour = "red" if verdict.blocked else "green"
-        output.print(f"[bold]{escape(verdict.name)}[/]{escape(at)}: [{colour}]{verdict.summary}[/]", soft_wrap=True)
+        output.print(f"[bold]{escape(verdict.title)}[/]: [{colour}]{verdict.summary}[/]", soft_wrap=True)
         if verdict.shape.stages:
             output.print(f"  task slots: {verdict.shape.arithmetic}", soft_wrap=True)
         for finding in verdict.findings:
-            place = f" ({finding.line})" if finding.line else ""
-            head = f"{SIGNS[finding.severity]} {finding.code}"
-            output.print(f"[{COLOURS[finding.severity]}]{head}[/]  {escape(finding.where + place)}", soft_wrap=True)
+            head = f"[{COLOURS[finding.severity]}]{SIGNS[finding.severity]} {finding.code}[/]"
+            output.print(f"{head}  {escape(finding.place)}", soft_wrap=True)
             output.print(f"    {escape(finding.problem)}", soft_wrap=True)
             if finding.change:
                 output.print(f"    [bold]Change:[/] {escape(finding.change)}", soft_wrap=True)
         output.print()
     for line in found.micro_batch:
-        output.print(f"{line}: micro-batch, not checked; --from-microbatch tells what would change.", soft_wrap=True)
+        told = f"{line}: micro-batch, not checked; --from-microbatch tells what would change."
+        output.print(escape(told), soft_wrap=True)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from tailrace._console import console
 from tailrace.errors import TailraceError
@@ -22,6 +23,7 @@ def explain(
     arguments: Annotated[list[str] | None, typer.Argument(help="The script's own arguments.")] = None,
     query: Annotated[str | None, typer.Option(help="Only the query with this name.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write .svg, .html, .txt or .json.")] = None,
+    master: Annotated[str | None, typer.Option(help="Plan for this Spark master, not the script's own.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
     """Show how the queries of a script would run: stages, shuffles, slots, and what happens when an epoch ends.
@@ -29,7 +31,7 @@ def explain(
     The script is run as it is, except that its streams are not started.
     """
     with console.status("Planning…"):
-        shapes = shapes_in(script, arguments or [])
+        shapes = shapes_in(script, arguments or [], master)
     if query is not None and query not in shapes:
         raise TailraceError(
             "TAILRACE_NO_QUERY", f"{script} starts no query '{query}'.", f"it starts: {', '.join(shapes)}."
@@ -57,7 +59,10 @@ def _save(explanations: dict[str, Explanation], output: Path) -> None:
 def _show(explanations: dict[str, Explanation]) -> None:
     screen = Console(highlight=False)
     for name, explanation in explanations.items():
-        screen.print(f"[bold]{name}[/]" if screen.is_terminal else name, soft_wrap=True)
-        # A file is no terminal whose width could be known.
-        screen.print(explanation.rich() if screen.is_terminal else explanation.text(), soft_wrap=True)
+        screen.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
+        if screen.is_terminal:
+            screen.print(explanation.rich())
+        else:
+            # A file is no terminal whose width could be known.
+            print(explanation.text())
         screen.print()

@@ -24,6 +24,8 @@ from tailrace.cli.top import top
 from tailrace.errors import TailraceError
 
 FAILED, INTERRUPTED = 1, 130
+# What follows a script's name is the script's.
+SCRIPT_ARGUMENTS = {"allow_interspersed_args": False}
 
 app = typer.Typer(
     help="Spark's Real-Time Mode, complete for PySpark.",
@@ -48,10 +50,10 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-app.command(context_settings={"ignore_unknown_options": True})(_interruptible(check))
+app.command(context_settings=SCRIPT_ARGUMENTS)(_interruptible(check))
 app.command()(_interruptible(demo))
 app.command()(_interruptible(doctor))
-app.command(context_settings={"ignore_unknown_options": True})(_interruptible(explain))
+app.command(context_settings=SCRIPT_ARGUMENTS)(_interruptible(explain))
 app.command()(_interruptible(size))
 app.command()(_interruptible(top))
 app.add_typer(kafka, name="kafka")

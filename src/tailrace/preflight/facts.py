@@ -30,8 +30,10 @@ class Facts:
     described: Mapping[str, Any]
     settings: Settings
     slots: Slots
-    checkpoints_in_use: Mapping[str, str] = field(default_factory=dict)
-    """The queries that run now, by the id in their checkpoint: their names."""
+    running: Mapping[str, str] = field(default_factory=dict)
+    """The other queries of the session that run now, by the id in their checkpoint: their names."""
+    at_start: bool = False
+    """Somebody waits for the query to start."""
     batch_ms: int | None = None
     """How long a batch takes, if it is a micro-batch query that runs."""
 
@@ -105,24 +107,37 @@ class _SessionSettings(Settings):
         return str(conf.get(key)) if conf.contains(key) else self._spark.sparkContext.getConf().get(key)
 
 
-def facts_of(query: Query, *, epoch_ms: int = DEFAULT_EPOCH_MS, sample_ms: int = 0) -> Facts:
+def facts_of(query: Query, *, epoch_ms: int = DEFAULT_EPOCH_MS, sample_ms: int = 0, at_start: bool = False) -> Facts:
     """Ask the plugin, the broker and the cluster. Nothing is started, and nothing is written.
 
     :param sample_ms: for how long to watch records come in, to see how old they are.
     """
     spark = session_of(query)
-    running = {str(active.id): active.name or str(active.id) for active in spark.streams.active}
     described = json.loads(_describe(preflight_of(spark), query, epoch_ms, sample_ms))
-    batch_ms = None
+    running = {str(active.id): active.name or str(active.id) for active in spark.streams.active}
+    # A query takes nothing away from itself, nor from the run that takes its place.
+    replaced = _id_of(query, described, running)
+    running.pop(str(query.id) if isinstance(query, StreamingQuery) else "", None)
+    batch_ms = _median_batch_ms(query) if isinstance(query, StreamingQuery) else None
+    return Facts(
+        described, Settings.of(spark), slots_of(spark).without(replaced), running, at_start=at_start, batch_ms=batch_ms
+    )
+
+
+def _id_of(query: Query, described: Mapping[str, Any], running: Mapping[str, str]) -> str | None:
     if isinstance(query, StreamingQuery):
-        running.pop(str(query.id), None)
-        batch_ms = _median_batch_ms(query)
-    return Facts(described, Settings.of(spark), slots_of(spark), running, batch_ms)
+        return str(query.id)
+    query_id = (described.get("checkpoint") or {}).get("query_id")
+    return query_id if query_id in running else None
 
 
 def preflight_of(spark: SparkSession) -> Any:
     """The plugin's side of the check."""
     return spark._jvm.org.apache.spark.sql.tailrace.preflight.Preflight  # type: ignore[union-attr]
+
+
+def writer_options(writer: DataStreamWriter) -> Mapping[str, str]:
+    return dict(json.loads(preflight_of(writer._spark).optionsOf(writer._jwrite)))
 
 
 def session_of(query: Query) -> SparkSession:

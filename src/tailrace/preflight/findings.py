@@ -30,6 +30,10 @@ class Finding:
     line: str | None = None
     """The user's own `file:line`, if it is known."""
 
+    @property
+    def place(self) -> str:
+        return f"{self.where} ({self.line})" if self.line else self.where
+
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "severity": self.severity.value}
 

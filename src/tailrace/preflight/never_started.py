@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
 
 
 @dataclass
@@ -11,8 +17,10 @@ class NeverStarted:
     """Stands for a query that was only looked at: it has ended, without an error and without a row."""
 
     name: str | None
-    id: str = "not-started"
-    runId: str = "not-started"
+    on_stop: Callable[[], None]
+    """The script would end the query here."""
+    id: str = field(default_factory=_new_id)
+    runId: str = field(default_factory=_new_id)
     isActive: bool = False
     lastProgress: None = None
     recentProgress: list[Any] = field(default_factory=list)
@@ -25,7 +33,7 @@ class NeverStarted:
         return None
 
     def stop(self) -> None:
-        pass
+        self.on_stop()
 
     def processAllAvailable(self) -> None:
         pass

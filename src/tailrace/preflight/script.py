@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import runpy
+import signal
 import sys
 import sysconfig
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,10 +23,14 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tailrace._logged_session import start_with_log
 from tailrace.errors import TailraceError
+from tailrace.preflight.check import has_plugin
+from tailrace.preflight.facts import option, writer_options
 from tailrace.preflight.never_started import NeverStarted
 from tailrace.preflight.starts import intercept
 from tailrace.session import RealTimeBuilder, configure
 
+# After a script has started a query: longer than it needs to start the next.
+PATIENCE_S = 15.0
 NOT_THE_USERS = (
     str(Path(pyspark.__file__).parent),
     str(Path(__file__).parent.parent),
@@ -32,34 +38,81 @@ NOT_THE_USERS = (
 )
 
 
-OnStart = Callable[[DataStreamWriter, str | None], None]
+OnStart = Callable[[DataStreamWriter, str | None], Callable[[], None]]
 
 
-def run_without_starting(script: Path, arguments: list[str], on_start: OnStart, log: Path) -> None:
+def run_without_starting(script: Path, arguments: list[str], on_start: OnStart, log: Path, master: str | None) -> None:
     """Run the script as `python script arguments…` would; each writer that it starts goes to `on_start` with its line.
 
-    What the script prints goes to standard error, and what Spark prints to `log`.
+    `on_start` returns what to do when the script stops that query. What the script prints goes to standard error, and
+    what Spark prints to `log`. The interceptor stays: no thread of the script may start a stream after all.
     """
 
     def intercepted(writer: DataStreamWriter) -> NeverStarted:
-        on_start(writer, _users_line(script.parent))
-        return NeverStarted(name=None)
+        on_stop = on_start(writer, _users_line(script.parent))
+        _wait_no_longer_than(PATIENCE_S)
+        return NeverStarted(option(writer_options(writer), "queryName"), on_stop)
 
-    with _as_main(script, arguments), _sessions_with_plugin(log), _lines_noted(script.parent), _nothing_awaited():
-        intercept(intercepted)
+    intercept(intercepted)
+    with (
+        _as_main(script, arguments),
+        _sessions_with_plugin(log, master),
+        _lines_noted(script.parent),
+        _nothing_awaited(),
+        _alarm_ends_the_script(),
+    ):
         try:
             runpy.run_path(str(script), run_name="__main__")
-        except SystemExit:
-            # A script may end itself; what it would have said with the exit code is about its streams.
+            _join_threads()
+        except _WaitsForEver:
+            # It has started what it starts, and now watches its queries or sleeps.
             pass
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                raise _failed(script, f"it exits with {end.code}") from None
         except TailraceError:
             raise
         except Exception as failure:
-            raise TailraceError(
-                "TAILRACE_SCRIPT_FAILED", f"{script} fails by itself: {_last_lines(failure)}", "see the trace above."
-            ) from failure
-        finally:
-            intercept(None)
+            traceback.print_exception(failure)
+            reason = next(iter(str(failure).splitlines()), "")
+            raise _failed(script, f"{type(failure).__name__}: {reason}") from None
+
+
+def _failed(script: Path, why: str) -> TailraceError:
+    fix = (
+        "mend the script, or what it needs, such as an argument or an environment variable; its own messages are above."
+    )
+    return TailraceError("TAILRACE_SCRIPT_FAILED", f"{script} does not run to its end: {why}", fix)
+
+
+class _WaitsForEver(BaseException):
+    """Raised in the script's main thread; no `except Exception` of the script's stops it."""
+
+
+def _wait_no_longer_than(seconds: float) -> None:
+    if threading.current_thread() is threading.main_thread():
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+@contextlib.contextmanager
+def _alarm_ends_the_script() -> Iterator[None]:
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        raise _WaitsForEver
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _join_threads() -> None:
+    """Queries are often started in threads of their own."""
+    _wait_no_longer_than(PATIENCE_S)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
 
 
 @contextlib.contextmanager
@@ -73,11 +126,13 @@ def _as_main(script: Path, arguments: list[str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _sessions_with_plugin(log: Path) -> Iterator[None]:
+def _sessions_with_plugin(log: Path, master: str | None) -> Iterator[None]:
     """A script that was written for plain Spark is checked all the same."""
     real_time, plain = RealTimeBuilder.getOrCreate, SparkSession.Builder.getOrCreate
 
     def get_or_create(builder: SparkSession.Builder) -> SparkSession:
+        if master is not None:
+            builder = builder.master(master)
         ready = builder if isinstance(builder, RealTimeBuilder) else configure(builder)
         with (
             _replaced(RealTimeBuilder, "getOrCreate", real_time),
@@ -89,6 +144,7 @@ def _sessions_with_plugin(log: Path) -> Iterator[None]:
     with (
         _replaced(RealTimeBuilder, "getOrCreate", get_or_create),
         _replaced(SparkSession.Builder, "getOrCreate", get_or_create),
+        _replaced(SparkSession.Builder, "create", get_or_create),
     ):
         yield
 
@@ -100,7 +156,7 @@ def _lines_noted(folder: Path) -> Iterator[None]:
 
     def init(self: ClassicDataFrame, jdf: Any, session: Any) -> None:
         make(self, jdf, session)
-        if line := _users_line(folder):
+        if has_plugin(self.sparkSession) and (line := _users_line(folder)):
             lines: Any = self.sparkSession._jvm.org.apache.spark.sql.tailrace.preflight.SourceLines  # type: ignore[union-attr]
             lines.mark(jdf, line)
 
@@ -139,8 +195,3 @@ def _users_line(folder: Path) -> str | None:
             return f"{path.relative_to(own) if path.is_relative_to(own) else path}:{frame.f_lineno}"
         frame = frame.f_back
     return None
-
-
-def _last_lines(failure: Exception) -> str:
-    traceback.print_exception(failure)
-    return f"{type(failure).__name__}: {next(iter(str(failure).splitlines()), '')}"

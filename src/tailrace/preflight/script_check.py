@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -10,10 +11,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tailrace._paths import log_file
 from tailrace.errors import TailraceError
-from tailrace.preflight.check import verdict_on
+from tailrace.preflight.check import require_query, verdict_on
 from tailrace.preflight.description import QueryShape
 from tailrace.preflight.facts import SAMPLE_MS, Facts, facts_of
 from tailrace.preflight.script import run_without_starting
+from tailrace.preflight.slots import Holder
 from tailrace.preflight.starts import is_real_time
 from tailrace.preflight.verdict import Verdict
 
@@ -25,23 +27,53 @@ class ScriptQueries:
     verdicts: list[Verdict] = dataclasses.field(default_factory=list)
     micro_batch: list[str] = dataclasses.field(default_factory=list)
     """The lines that start queries with another trigger, which were not looked at."""
+    failure: TailraceError | None = None
+    """What ended the script after it had started a query."""
+
+    @property
+    def blocked(self) -> bool:
+        return self.failure is not None or any(verdict.blocked for verdict in self.verdicts)
 
 
-def check_script(script: Path, arguments: list[str], *, from_micro_batch: bool = False) -> ScriptQueries:
-    """The verdict on every query of a script, in the order in which it starts them."""
+def check_script(
+    script: Path,
+    arguments: list[str],
+    *,
+    from_micro_batch: bool = False,
+    master: str | None = None,
+    sample_ms: int = SAMPLE_MS,
+) -> ScriptQueries:
+    """The verdict on every query of a script, in the order in which it starts them.
+
+    :param master: another than the script's own.
+    """
     found = ScriptQueries()
+    holders: dict[str, Holder] = {}
 
-    def look(writer: DataStreamWriter, line: str | None) -> None:
+    def look(writer: DataStreamWriter, line: str | None) -> Callable[[], None]:
+        require_query(writer)
         if not is_real_time(writer) and not from_micro_batch:
             found.micro_batch.append(line or "?")
-            return
-        facts = _beside(found.verdicts, facts_of(writer, sample_ms=SAMPLE_MS))
+            return lambda: None
+        facts = _beside(list(holders.values()), facts_of(writer, sample_ms=sample_ms))
+        # Queries without a name are numbered.
+        name = facts.name if facts.is_named else f"query {len(found.verdicts) + 1}"
         verdict = verdict_on(facts, writer._spark, from_micro_batch=from_micro_batch)
-        found.verdicts.append(dataclasses.replace(verdict, name=_name(facts, found.verdicts), started_at=line))
+        verdict = dataclasses.replace(verdict, name=name, started_at=line)
+        found.verdicts.append(verdict)
+        holders[name] = Holder(name, name, verdict.shape.slots or 0)
 
-    log = log_file("check-spark")
+        def stopped() -> None:
+            holders.pop(name, None)
+
+        return stopped
+
     try:
-        run_without_starting(script, arguments, look, log)
+        run_without_starting(script, arguments, look, log_file("check-spark"), master)
+    except TailraceError as failure:
+        if not found.verdicts and not found.micro_batch:
+            raise
+        found.failure = failure
     finally:
         if (spark := SparkSession.getActiveSession()) is not None:
             spark.stop()
@@ -52,19 +84,13 @@ def check_script(script: Path, arguments: list[str], *, from_micro_batch: bool =
     return found
 
 
-def shapes_in(script: Path, arguments: list[str]) -> dict[str, QueryShape]:
+def shapes_in(script: Path, arguments: list[str], master: str | None = None) -> dict[str, QueryShape]:
     """How the queries of a script would run, by name; micro-batch ones as if they ran in Real-Time Mode."""
-    found = check_script(script, arguments, from_micro_batch=True)
+    found = check_script(script, arguments, from_micro_batch=True, master=master, sample_ms=0)
     return {verdict.name: verdict.shape for verdict in found.verdicts}
 
 
-def _beside(earlier: list[Verdict], facts: Facts) -> Facts:
-    """The queries that the script has started before this one hold their slots."""
-    held = {verdict.name: verdict.shape.slots or 0 for verdict in earlier}
-    slots = dataclasses.replace(facts.slots, held={**facts.slots.held, **held})
+def _beside(earlier: list[Holder], facts: Facts) -> Facts:
+    """The queries that the script has started before this one, and not stopped, hold their slots."""
+    slots = dataclasses.replace(facts.slots, holders=(*facts.slots.holders, *earlier))
     return dataclasses.replace(facts, slots=slots)
-
-
-def _name(facts: Facts, earlier: list[Verdict]) -> str:
-    """Queries without a name are numbered."""
-    return facts.name if facts.is_named else f"query {len(earlier) + 1}"

@@ -54,22 +54,42 @@ def _start(
     queryName: str | None = None,
     **options: Any,
 ) -> StreamingQuery:
-    # What PySpark's own start does first, so that the check sees it.
-    self.options(**options)
-    if outputMode is not None:
-        self.outputMode(outputMode)
-    if partitionBy is not None:
-        self.partitionBy(partitionBy)
-    if format is not None:
-        self.format(format)
-    if queryName is not None:
-        self.queryName(queryName)
+    _apply(self, format, outputMode, partitionBy, queryName, options)
     return _checked(self, lambda: _sparks_start(self, path))
 
 
 @functools.wraps(_sparks_to_table)
-def _to_table(self: DataStreamWriter, tableName: str, *arguments: Any, **options: Any) -> StreamingQuery:
-    return _checked(self, lambda: _sparks_to_table(self, tableName, *arguments, **options))
+def _to_table(
+    self: DataStreamWriter,
+    tableName: str,
+    format: str | None = None,
+    outputMode: str | None = None,
+    partitionBy: Any = None,
+    queryName: str | None = None,
+    **options: Any,
+) -> StreamingQuery:
+    _apply(self, format, outputMode, partitionBy, queryName, options)
+    return _checked(self, lambda: _sparks_to_table(self, tableName))
+
+
+def _apply(
+    writer: DataStreamWriter,
+    format: str | None,
+    outputMode: str | None,
+    partitionBy: Any,
+    queryName: str | None,
+    options: dict[str, Any],
+) -> None:
+    """What PySpark does first with the arguments, so that the check sees it."""
+    writer.options(**options)
+    if outputMode is not None:
+        writer.outputMode(outputMode)
+    if partitionBy is not None:
+        writer.partitionBy(partitionBy)
+    if format is not None:
+        writer.format(format)
+    if queryName is not None:
+        writer.queryName(queryName)
 
 
 def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> StreamingQuery:
@@ -87,10 +107,10 @@ def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> S
 
 def _verdict_on(writer: DataStreamWriter) -> Verdict | None:
     """None for a query that is not a real-time one, or that could not be looked at."""
-    if not has_plugin(writer._spark) or not is_real_time(writer):
-        return None
     try:
-        return verdict_on(facts_of(writer), writer._spark)
+        if not has_plugin(writer._spark) or not is_real_time(writer):
+            return None
+        return verdict_on(facts_of(writer, at_start=True), writer._spark)
     except TailraceError:
         raise
     except Exception:
@@ -104,10 +124,9 @@ def is_real_time(writer: DataStreamWriter) -> bool:
 
 
 def _say_once(verdict: Verdict) -> None:
-    for finding in verdict.of(Severity.WARNING):
-        if finding not in _said:
-            _said.add(finding)
-            place = f" ({finding.line})" if finding.line else ""
-            logger.warning(
-                "[%s] %s%s: %s Change: %s", finding.code, finding.where, place, finding.problem, finding.change
-            )
+    for severity, level in ((Severity.WARNING, logging.WARNING), (Severity.NOTE, logging.INFO)):
+        for finding in verdict.of(severity):
+            if finding not in _said:
+                _said.add(finding)
+                change = f" Change: {finding.change}" if finding.change else ""
+                logger.log(level, "[%s] %s: %s%s", finding.code, finding.place, finding.problem, change)

@@ -39,11 +39,11 @@ class Verdict:
             return
         if len(reasons) == 1:
             [only] = reasons
-            raise TailraceError(only.code, only.problem, only.change)
+            raise TailraceError(only.code, f"{only.problem}{f' See {only.line}.' if only.line else ''}", only.change)
         raise TailraceError(
             "TAILRACE_CHECK_FAILED",
             f"{len(reasons)} reasons keep this query from running in Real-Time Mode:\n"
-            + "\n".join(f"- [{one.code}] {one.problem}" for one in reasons),
+            + "\n".join(f"- [{one.code}] {one.place}: {one.problem}" for one in reasons),
             "\n".join(["", *(f"- {one.where}: {one.change}" for one in reasons)]),
         )
 
@@ -57,14 +57,16 @@ class Verdict:
         ]
         return ("blocked" if self.blocked else "clear") + (f" ({', '.join(said)})" if said else "")
 
+    @property
+    def title(self) -> str:
+        return f"{self.name} at {self.started_at}" if self.started_at else self.name
+
     def __str__(self) -> str:
-        at = f" at {self.started_at}" if self.started_at else ""
-        lines = [f"{self.name}{at}: {self.summary}"]
+        lines = [f"{self.title}: {self.summary}"]
         if self.shape.stages:
             lines.append(f"  task slots: {self.shape.arithmetic}")
         for finding in self.findings:
-            place = f" ({finding.line})" if finding.line else ""
-            lines.append(f"{SIGNS[finding.severity]} {finding.code}  {finding.where}{place}")
+            lines.append(f"{SIGNS[finding.severity]} {finding.code}  {finding.place}")
             lines.append(f"    {finding.problem}")
             if finding.change:
                 lines.append(f"    Change: {finding.change}")

@@ -103,7 +103,7 @@ object Operators {
 
   val Limit: Support = no(
     Partitioning,
-    "limit",
+    "limit, offset",
     s"$Stateful.StreamingGlobalLimitExec",
     holdsRowsBack,
     s"filter by a condition instead; or $useMicroBatch.")
@@ -173,6 +173,14 @@ object Operators {
     barrier,
     withoutBarrier("mapInArrow"))
 
+  /** It has the class of any union. */
+  val UnionInTurn: Support = no(
+    RowByRow,
+    "union of sides that are partitioned alike",
+    s"$Exec.UnionExec",
+    "Spark joins their partitions, and reads one side to the epoch's end before the other.",
+    "spark.conf.set(\"spark.sql.unionOutputPartitioning\", \"false\").")
+
   /** A shuffle by range would start a job that samples its input, which never ends. It has the class of any shuffle. */
   val RangeRepartition: Support = no(
     Partitioning,
@@ -225,7 +233,7 @@ object Operators {
 
   private val byClass = (supported ++ unsupported).map(row => row.className -> row).toMap
 
-  val all: Seq[Support] = supported ++ unsupported :+ RangeRepartition
+  val all: Seq[Support] = supported ++ unsupported ++ Seq(RangeRepartition, UnionInTurn)
 
   def of(className: String, nodeName: String): Support = byClass.getOrElse(className, unknown(className, nodeName))
 

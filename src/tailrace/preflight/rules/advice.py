@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tailrace.preflight.facts import Facts
+from tailrace.preflight.facts import Facts, option
 from tailrace.preflight.findings import Finding, note
 from tailrace.preflight.words import duration_in_words
 
@@ -30,7 +30,10 @@ def guarantee_of(facts: Facts) -> str:
         "foreach": "are given to your function again",
         "console": "are printed again",
     }
-    delivery = f"At least once: no row is lost; {again}{twice.get(sink, 'are written again')}"
+    lost = "no row is lost"
+    if any(option(source["options"], "failOnDataLoss") == "false" for source in facts.described["sources"]):
+        lost = "no row is lost but those that Kafka has deleted before they were read (failOnDataLoss is false)"
+    delivery = f"At least once: {lost}; {again}{twice.get(sink, 'are written again')}"
     if facts.stateful:
         return f"{delivery}, with the values that they had then; the state itself counts each row exactly once."
     return f"{delivery}."

@@ -14,13 +14,22 @@ from tailrace.preflight.words import first_sentence, listed
 MAY_GO_WITHOUT = ("console", "foreach", "foreachbatch", "memory", "noop")
 COMMITS_WITH_STATE_IDS = 2
 FRESH = "choose another checkpointLocation"
+ROOT_KEY = "spark.sql.streaming.checkpointLocation"
+STOP_ACTIVE_KEY = "spark.sql.streaming.stopActiveRunOnRestart"
 
 
 def missing(facts: Facts) -> Iterator[Finding]:
     if facts.writer is None or facts.checkpoint is not None:
         return
     problem, change = "the query has no checkpoint location", '.option("checkpointLocation", "…") on durable storage.'
-    if facts.writer["format"].lower() in MAY_GO_WITHOUT:
+    if facts.settings.given(ROOT_KEY):
+        yield warning(
+            "TAILRACE_NO_CHECKPOINT",
+            "checkpoint",
+            f"the query has no name, so that each start gets a new folder below {ROOT_KEY} and begins anew.",
+            '.queryName("…"), or a checkpointLocation of its own.',
+        )
+    elif facts.writer["format"].lower() in MAY_GO_WITHOUT:
         yield warning(
             "TAILRACE_NO_CHECKPOINT",
             "checkpoint",
@@ -42,13 +51,29 @@ def not_writable(facts: Facts) -> Iterator[Finding]:
 
 
 def in_use(facts: Facts) -> Iterator[Finding]:
-    running = facts.checkpoint and facts.checkpoints_in_use.get(facts.checkpoint.get("query_id") or "")
-    if facts.checkpoint and running:
-        yield blocking(
+    running = facts.running.get(facts.checkpoint.get("query_id") or "") if facts.checkpoint else None
+    if not facts.checkpoint or not running:
+        return
+    problem = f"the query '{running}' runs with this checkpoint now: {facts.checkpoint['location']}."
+    if (facts.settings.given(STOP_ACTIVE_KEY) or "true").lower() == "true":
+        yield warning(
             "TAILRACE_CHECKPOINT_IN_USE",
             "checkpoint",
-            f"the query '{running}' runs with this checkpoint now: {facts.checkpoint['location']}.",
-            f"stop it first, or {FRESH}.",
+            f"{problem} Spark will stop it, and start this one in its place.",
+            f"unless that is meant: {FRESH}.",
+        )
+    else:
+        yield blocking("TAILRACE_CHECKPOINT_IN_USE", "checkpoint", problem, f"stop it first, or {FRESH}.")
+
+
+def name_taken(facts: Facts) -> Iterator[Finding]:
+    others = {query_id: name for query_id, name in facts.running.items() if name != query_id}
+    if facts.is_named and facts.name in others.values() and not facts.described.get("running"):
+        yield blocking(
+            "TAILRACE_NAME_TAKEN",
+            "query name",
+            f"a query with the name '{facts.name}' runs in this session, and Spark starts no second one.",
+            "stop it first, or choose another queryName.",
         )
 
 
@@ -84,8 +109,8 @@ def state_format(facts: Facts) -> Iterator[Finding]:
     if not _has_history(facts):
         return
     assert facts.checkpoint is not None
-    version = str(facts.checkpoint.get("commit_version") or "").removeprefix("v")
-    if version.isdigit() and int(version) < COMMITS_WITH_STATE_IDS:
+    version = commit_version(facts)
+    if version is not None and version < COMMITS_WITH_STATE_IDS:
         yield blocking(
             "TAILRACE_CHECKPOINT_FORMAT",
             "checkpoint",
@@ -106,6 +131,12 @@ def other_state(facts: Facts) -> Iterator[Finding]:
             f"the state in {facts.checkpoint['location']} does not fit this query: {first_sentence(obstacle)}",
             f"{FRESH}, or keep the columns of the stateful operation as they were.",
         )
+
+
+def commit_version(facts: Facts) -> int | None:
+    """The format of what was committed last; none if nothing was."""
+    said = str((facts.checkpoint or {}).get("commit_version") or "").removeprefix("v")
+    return int(said) if said.isdigit() else None
 
 
 def _has_history(facts: Facts) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tailrace.preflight.facts import Facts
 from tailrace.preflight.findings import Finding, note
+from tailrace.preflight.rules.checkpoint import COMMITS_WITH_STATE_IDS, commit_version
 from tailrace.preflight.words import duration_in_words
 
 CODE = "TAILRACE_FROM_MICRO_BATCH"
@@ -29,6 +30,9 @@ def _trigger(facts: Facts) -> Iterator[Finding]:
     if interval:
         old = f'.trigger(processingTime="{duration_in_words(interval)}")'
         yield note(CODE, "trigger", f"the one line that changes is {old}.", f"{new} in its place.")
+    elif "text" in facts.writer["trigger"]:
+        told = "it ends when its input is read; in Real-Time Mode it would run on."
+        yield note(CODE, "trigger", told, f"{new} in the place of its trigger, if that is meant.")
     else:
         yield note(CODE, "trigger", "the one line to add is the trigger.", f"{new}.")
 
@@ -68,13 +72,13 @@ def _duplicates(facts: Facts) -> Iterator[Finding]:
 
 
 def _checkpoint(facts: Facts) -> Iterator[Finding]:
-    if facts.checkpoint is None or facts.checkpoint.get("epoch") is None:
+    version = commit_version(facts)
+    if version is None:
         return
-    version = str(facts.checkpoint.get("commit_version") or "").removeprefix("v")
-    if version.isdigit() and int(version) >= 2:
+    if version >= COMMITS_WITH_STATE_IDS:
         yield note(CODE, "checkpoint", "it can be kept: offsets and state are gone on with, in both directions.")
     else:
-        yield note(CODE, "checkpoint", "it cannot be kept; see TAILRACE_CHECKPOINT_FORMAT.")
+        yield note(CODE, "checkpoint", "it cannot be kept; TAILRACE_CHECKPOINT_FORMAT says how to go on.")
 
 
 def _latency(facts: Facts) -> Iterator[Finding]:

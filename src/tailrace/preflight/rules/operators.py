@@ -10,6 +10,10 @@ from tailrace.preflight.words import first_sentence, size_in_words
 
 # Spark's own guess for what it cannot estimate is as large as can be.
 UNKNOWN_BYTES = 2**62
+KNOWN_CHANGES = (
+    ("Distinct aggregations", "use F.approx_count_distinct(…), or dropDuplicates before the aggregation."),
+    ("pandas UDF", "aggregate with Spark's own functions, and give their result to a pandas_udf."),
+)
 
 
 def refused(facts: Facts) -> Iterator[Finding]:
@@ -36,17 +40,25 @@ def state_before_union(facts: Facts) -> Iterator[Finding]:
 
 def refused_by_spark(facts: Facts) -> Iterator[Finding]:
     """What Spark would say by itself, unless it is about something that has been said already."""
-    if facts.described["refused"] or facts.described["state_before_union"] or facts.described["same_source_twice"]:
+    told = [operator["name"] for operator in facts.described["refused"]]
+    if facts.described["state_before_union"] or facts.described["same_source_twice"]:
         return
     for said in ("spark_refuses", "not_planned"):
-        if message := facts.described.get(said):
+        message = facts.described.get(said)
+        if message and not (told and (said == "not_planned" or _is_about(message, told))):
             yield blocking(
                 "TAILRACE_REFUSED_BY_SPARK",
                 "query",
                 f"Spark does not run this query as a stream: {first_sentence(message)}",
-                "change what Spark names; its message says how where it knows.",
+                next((change for part, change in KNOWN_CHANGES if part in message), "change what Spark names."),
             )
             return
+
+
+def _is_about(message: str, operators: list[str]) -> bool:
+    """Spark speaks of limits and sorting where we say limit and sort."""
+    words = {word.strip(",").lower() for operator in operators for word in operator.split()}
+    return any(word in message.lower() for word in words & {"limit", "offset", "sort", "join", "session"})
 
 
 def _table(size_bytes: int) -> str:

@@ -1,12 +1,13 @@
 """Settings that Spark refuses in Real-Time Mode, or that undo its latency.
 
-Adaptive execution is not among them: Spark switches it off for every streaming query.
+Adaptive execution is not among them: Spark switches it off for every real-time query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tailrace._slots import is_local
 from tailrace.preflight.facts import Facts
 from tailrace.preflight.findings import Finding, blocking, warning
 
@@ -54,26 +55,29 @@ def sparks_allowlist(facts: Facts) -> Iterator[Finding]:
 
 def speculation(facts: Facts) -> Iterator[Finding]:
     if facts.settings.is_on(SPECULATION_KEY):
-        yield warning(
-            "TAILRACE_SPECULATION",
-            SPECULATION_KEY,
-            "with speculation Spark starts second copies of slow tasks; a real-time task lasts a whole epoch, "
-            "and a copy "
-            "takes a slot and writes rows twice.",
-            f'.config("{SPECULATION_KEY}", "false") for this application.',
-        )
+        change = f'.config("{SPECULATION_KEY}", "false") for this application.'
+        if _shuffles(facts):
+            problem = "with speculation Spark refuses every job with a streaming shuffle."
+            yield blocking("TAILRACE_SPECULATION", SPECULATION_KEY, problem, change)
+        else:
+            problem = "a real-time task lasts an epoch, and the copy of a slow one takes a slot and writes rows twice."
+            yield warning("TAILRACE_SPECULATION", SPECULATION_KEY, problem, change)
 
 
 def dynamic_allocation(facts: Facts) -> Iterator[Finding]:
-    if facts.settings.is_on(DYNAMIC_KEY):
-        yield warning(
-            "TAILRACE_DYNAMIC_ALLOCATION",
-            DYNAMIC_KEY,
-            "with dynamic allocation executors come and go; a real-time query needs all its slots at once, and "
-            "fails or "
-            "starves until they are there.",
-            f'.config("{DYNAMIC_KEY}", "false") with a fixed number of executors for this application.',
-        )
+    # On one machine Spark ignores it.
+    if facts.settings.is_on(DYNAMIC_KEY) and not is_local(facts.slots.master):
+        change = f'.config("{DYNAMIC_KEY}", "false") with a fixed number of executors for this application.'
+        if _shuffles(facts):
+            problem = "with dynamic allocation Spark refuses every job with a streaming shuffle."
+            yield blocking("TAILRACE_DYNAMIC_ALLOCATION", DYNAMIC_KEY, problem, change)
+        else:
+            problem = "executors come and go, and a partition is not read until there is a slot for it."
+            yield warning("TAILRACE_DYNAMIC_ALLOCATION", DYNAMIC_KEY, problem, change)
+
+
+def _shuffles(facts: Facts) -> bool:
+    return any(stage.inputs for stage in facts.shape.stages)
 
 
 def pickled_functions(facts: Facts) -> Iterator[Finding]:

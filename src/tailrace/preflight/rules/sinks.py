@@ -9,6 +9,7 @@ from tailrace.preflight.findings import Finding, blocking, warning
 
 # Kafka's producer waits that long by default for more records to send along.
 DEFAULT_LINGER_MS = 5
+KAFKA_TYPES = {"key": ("STRING", "BINARY"), "value": ("STRING", "BINARY"), "topic": ("STRING",), "partition": ("INT",)}
 
 
 def unsupported(facts: Facts) -> Iterator[Finding]:
@@ -38,16 +39,22 @@ def kafka_columns(facts: Facts) -> Iterator[Finding]:
     # A query that runs has what it needs; its options are not told.
     if facts.writer is None or facts.writer["format"] != "kafka" or facts.described.get("running"):
         return
-    columns = {column["name"].lower() for column in facts.described["columns"]}
+    columns = {column["name"]: column["type"] for column in facts.described["columns"]}
     missing = []
     if "value" not in columns:
-        missing.append(('a column "value"', '.select(F.to_json(F.struct("*")).alias("value"))'))
+        missing.append(('a column "value"', 'add .select(F.to_json(F.struct("*")).alias("value"))'))
     if "topic" not in columns and facts.sink_option("topic") is None:
-        missing.append(("a topic", '.option("topic", "…") or a column "topic"'))
+        missing.append(("a topic", 'add .option("topic", "…") or a column "topic"'))
     if facts.sink_option("kafka.bootstrap.servers") is None:
-        missing.append(("the brokers", '.option("kafka.bootstrap.servers", "…")'))
+        missing.append(("the brokers", 'add .option("kafka.bootstrap.servers", "…")'))
+    for name, types in KAFKA_TYPES.items():
+        if name in columns and columns[name] not in types:
+            wanted = " or ".join(types)
+            missing.append(
+                (f'the column "{name}" as {wanted}, not {columns[name]}', f'cast it: .cast("{types[0].lower()}")')
+            )
     for what, change in missing:
-        yield blocking("TAILRACE_KAFKA_SINK", "sink kafka", f"the Kafka sink needs {what}.", f"add {change}.")
+        yield blocking("TAILRACE_KAFKA_SINK", "sink kafka", f"the Kafka sink needs {what}.", f"{change}.")
 
 
 def lingers(facts: Facts) -> Iterator[Finding]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tailrace._slots import is_local
 from tailrace.preflight.facts import Facts
 from tailrace.preflight.findings import Finding, blocking, warning
+from tailrace.preflight.words import listed
 
 PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 SPARKS_PARTITIONS = 200
@@ -40,6 +42,21 @@ def default_shuffle_partitions(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def neighbours(facts: Facts) -> Iterator[Finding]:
+    """Spark admits an epoch with a shuffle only if its slots are free at that moment."""
+    holders = {holder.query_id for holder in facts.slots.holders}
+    others = [name for query_id, name in facts.running.items() if query_id not in holders]
+    if others and any(stage.inputs for stage in facts.shape.stages) and not facts.described.get("running"):
+        yield warning(
+            "TAILRACE_SHARED_SLOTS",
+            "task slots",
+            f"{listed([repr(name) for name in others])} of this application takes slots in turns; if too few "
+            "are free when "
+            "an epoch of this query begins, Spark ends it.",
+            "run it in an application of its own.",
+        )
+
+
 def _needs(facts: Facts) -> str:
     stages = facts.shape.stages
     if len(stages) == 1:
@@ -51,16 +68,16 @@ def _needs(facts: Facts) -> str:
 
 def _offers(facts: Facts) -> str:
     slots = facts.slots
-    if not slots.held:
+    if not slots.holders:
         return f"{slots.master} offers {slots.offered}"
-    holders = ", ".join(f"{held} by '{name}'" for name, held in slots.held.items())
-    return f"{slots.master} offers {slots.offered}, of which {sum(slots.held.values())} are held ({holders})"
+    holders = ", ".join(f"{holder.slots} by '{holder.name}'" for holder in slots.holders)
+    return f"{slots.master} offers {slots.offered}, of which {slots.held} are held ({holders})"
 
 
 def _change(facts: Facts, missing: int) -> str:
     slots = facts.slots
     assert slots.offered is not None
-    if slots.master.startswith("local["):
+    if is_local(slots.master):
         more = f'.master("local[{slots.offered + missing}]"): slots may exceed the cores, most tasks wait for rows'
     else:
         more = f"give the application {missing} more slots (executors, or spark.executor.cores)"
@@ -69,7 +86,7 @@ def _change(facts: Facts, missing: int) -> str:
         fewer = f'spark.conf.set("{PARTITIONS_KEY}", {fitting}) before the query, which would fit'
         # Nobody has chosen the default, and hundreds of slots are seldom the answer.
         ways.insert(0 if facts.settings.given(PARTITIONS_KEY) is None else 1, fewer)
-    if slots.held:
+    if slots.holders:
         ways.append("stop another query")
     return "; or ".join(ways) + "."
 

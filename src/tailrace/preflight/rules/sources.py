@@ -51,11 +51,12 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
                 source.get("line"),
             )
         elif problem["kind"] == "unreachable":
-            yield blocking(
+            # A broker may be restarting, and Spark would wait for it.
+            yield (warning if facts.at_start else blocking)(
                 "TAILRACE_BROKER_UNREACHABLE",
                 f"source {source['name']}",
                 f"no broker answers at {servers}: {problem['message']}",
-                "check the address, the security options and that the broker runs.",
+                "check the address and that the broker runs.",
                 source.get("line"),
             )
         else:

@@ -10,23 +10,19 @@ from tailrace.preflight.facts import Facts
 from tailrace.preflight.findings import Finding, blocking, warning
 from tailrace.preflight.words import duration_in_words
 
-MINIMUM_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
-SPARKS_MINIMUM_MS = 5000
 TOLERATED_SHARE = 0.02
 
 
 def below_minimum(facts: Facts) -> Iterator[Finding]:
-    given = facts.settings.given(MINIMUM_KEY)
-    minimum = _milliseconds(given) if given else SPARKS_MINIMUM_MS
+    minimum = facts.described["shortest_epoch_ms"]
     if facts.epoch_ms < minimum:
         yield blocking(
             "TAILRACE_EPOCH_TOO_SHORT",
             "trigger",
             f"an epoch of {duration_in_words(facts.epoch_ms)} is shorter than the shortest that Spark allows, "
             f"{duration_in_words(minimum)}.",
-            f'.trigger(realTime="{duration_in_words(_enough_ms(facts))}"): rows do not wait for it, it only '
-            "says how often "
-            "progress is committed.",
+            f'.trigger(realTime="{duration_in_words(_enough_ms(facts))}"): rows do not wait for it, it only says how '
+            "often progress is committed.",
         )
 
 
@@ -46,18 +42,11 @@ def boundaries(facts: Facts) -> Iterator[Finding]:
 
 
 def _enough_ms(facts: Facts) -> int:
-    """The shortest round epoch whose boundaries stay below one percent."""
+    """The shortest round epoch that Spark allows and whose boundaries stay below one percent."""
     seconds = math.ceil(estimated_gap_ms(stateful=facts.stateful) / 10)
-    return next(round_s for round_s in (10, 30, 60, 120, 300) if round_s >= seconds) * 1000
+    enough_ms = next(round_s for round_s in (10, 30, 60, 120, 300) if round_s >= seconds) * 1000
+    return int(max(enough_ms, facts.described["shortest_epoch_ms"]))
 
 
 def _percentile(share: float) -> int:
     return math.floor(100 * (1 - share))
-
-
-def _milliseconds(setting: str) -> int:
-    """A time in Spark's notation; a number alone is in milliseconds."""
-    for unit, factor in (("ms", 1), ("min", 60_000), ("m", 60_000), ("h", 3_600_000), ("s", 1000)):
-        if setting.strip().endswith(unit):
-            return int(float(setting.strip().removesuffix(unit)) * factor)
-    return int(setting)

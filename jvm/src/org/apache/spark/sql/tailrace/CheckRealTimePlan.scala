@@ -1,8 +1,8 @@
 package org.apache.spark.sql.tailrace
 
-import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning
+import org.apache.spark.sql.catalyst.plans.physical.{RangePartitioning, UnknownPartitioning}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.tailrace.preflight.Rehearsal
@@ -31,6 +31,7 @@ object CheckRealTimePlan extends Rule[SparkPlan] {
   private def supportOf(node: SparkPlan): Support = node match {
     case exchange: ShuffleExchangeExec if exchange.outputPartitioning.isInstanceOf[RangePartitioning] =>
       Operators.RangeRepartition
+    case union: UnionExec if !union.outputPartitioning.isInstanceOf[UnknownPartitioning] => Operators.UnionInTurn
     case _ => Operators.of(node.getClass.getName, node.nodeName)
   }
 }

@@ -42,13 +42,11 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
 
   /** The small files that say what the state looks like, and not the state itself. */
   def copyStateSchemas(target: File): Unit = {
-    val found = fs.listFiles(new Path(root, "state"), true)
-    while (found.hasNext) {
-      val file = found.next().getPath
-      val below = fs.makeQualified(root).toUri.relativize(fs.makeQualified(file).toUri).getPath
-      if (below.contains("/_metadata/") || below.contains("/_stateSchema/")) {
-        fs.copyToLocalFile(false, file, new Path(new File(target, below).toURI), true)
-      }
+    // By name: beside them lie as many files as there are partitions, times the epochs that are kept.
+    val folders = Seq("*/_metadata", "*/_stateSchema", "*/0/_metadata", "*/0/*/_metadata")
+    folders.flatMap(folder => fs.globStatus(new Path(root, s"state/$folder")).toSeq).foreach { folder =>
+      val below = fs.makeQualified(root).toUri.relativize(fs.makeQualified(folder.getPath).toUri).getPath
+      fs.copyToLocalFile(false, folder.getPath, new Path(new File(target, below).toURI), true)
     }
   }
 
@@ -58,11 +56,11 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
       ("problem" -> problem) ~
       ("exists" -> (problem.isEmpty && exists("metadata"))) ~
       ("query_id" -> queryId) ~
-      ("epoch" -> lastOffsets) ~
-      ("offsets" -> lastOffsets.map(sourceOffsets).getOrElse(Nil)) ~
+      ("epoch" -> lastCommit) ~
+      // Of what was committed: micro-batch notes the end of a batch before it runs.
+      ("offsets" -> lastCommit.orElse(lastOffsets).map(sourceOffsets).getOrElse(Nil)) ~
       ("commit_version" -> lastCommit.flatMap(epoch => read(new Path(root, s"commits/$epoch")).headOption)) ~
-      ("operators" -> operators) ~
-      ("settings" -> settings.map(_.conf).getOrElse(Map.empty[String, String]))
+      ("operators" -> operators)
   }
 
   private def queryId: Option[String] =

@@ -49,9 +49,9 @@ private[preflight] object KafkaPartitions {
     case _ if failure.getClass.getSimpleName == "TimeoutException" => KafkaProblem("unreachable", failure.getMessage)
     case _ if failure.getClass.getSimpleName == "KafkaException" && failure.getCause != null =>
       problemOf(failure.getCause)
-    case _ => KafkaProblem("unreachable", Option(failure.getMessage).getOrElse(failure.toString))
+    case _ => KafkaProblem("refused", Option(failure.getMessage).getOrElse(failure.toString))
   }
 }
 
-/** @param kind `unreachable`, `no_topic` or `unknown` */
+/** @param kind `unreachable` (nobody answers in time), `no_topic`, `refused` or `unknown` */
 private[preflight] final case class KafkaProblem(kind: String, message: String)

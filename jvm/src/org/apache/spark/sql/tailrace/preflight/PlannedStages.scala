@@ -3,6 +3,7 @@ package org.apache.spark.sql.tailrace.preflight
 import org.json4s.JsonAST.{JArray, JObject}
 import org.json4s.JsonDSL._
 
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Distinct, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.execution.{SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
@@ -16,10 +17,17 @@ import tailrace.support.Operators
 /**
  * The stages of a query that was only planned, with the task slots that each will hold.
  *
+ * @param query   as it was written
  * @param unknown the sources whose number of partitions is not known
  */
-private[preflight] final class PlannedStages(plan: SparkPlan, unknown: Set[String]) {
+private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan, unknown: Set[String]) {
   private val stages = new Stages(plan)
+
+  // Spark plans an aggregation as several operators and forgets which one it was: they are told by their order.
+  private val aggregations = plan.collect { case node if isAggregation(node) => node }
+  private val linesOfAggregations = query.collect {
+    case node @ (_: Aggregate | _: Distinct) if node.isStreaming => SourceLines.of(node)
+  }
 
   def json: JArray = JArray(stages.tops.map { case (number, top) => describe(number, top) }.toList)
 
@@ -39,16 +47,25 @@ private[preflight] final class PlannedStages(plan: SparkPlan, unknown: Set[Strin
     case _ =>
       Operators.documentedName(node.getClass.getName).map { name =>
         ("name" -> name) ~ ("ours" -> isOurs(node)) ~ ("stateful" -> isStateful(node)) ~
-          ("line" -> SourceLines.of(node))
+          ("line" -> SourceLines.of(node).orElse(lineOfAggregation(node)))
       }
   }
+
+  private def lineOfAggregation(node: SparkPlan): Option[String] =
+    if (aggregations.length == linesOfAggregations.length) {
+      aggregations.zip(linesOfAggregations).collectFirst { case (same, line) if same eq node => line }.flatten
+    } else {
+      None
+    }
 
   private def isOurs(node: SparkPlan): Boolean =
     node.isInstanceOf[RealTimeEvalPythonExec] || node.isInstanceOf[RealTimeMapInBatchExec]
 
   // Spark's aggregation has no state of its own: operators that nobody writes restore and save it around it.
-  private def isStateful(node: SparkPlan): Boolean = node.isInstanceOf[StatefulOperator] ||
-    Operators.of(node.getClass.getName, node.nodeName).name == Operators.StatefulAggregation
+  private def isStateful(node: SparkPlan): Boolean = node.isInstanceOf[StatefulOperator] || isAggregation(node)
+
+  private def isAggregation(node: SparkPlan): Boolean =
+    Operators.documentedName(node.getClass.getName).contains(Operators.StatefulAggregation)
 
   private def tasksOf(node: SparkPlan): Int = node match {
     case scan: RealTimeStreamScanExec => scan.inputPartitions.length

@@ -13,8 +13,10 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.apache.spark.sql.classic.{DataStreamWriter, Dataset}
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTimeTrigger}
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryWrapper
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery, LogicalOperators}
 
@@ -46,7 +48,9 @@ object Preflight {
     compact(render(running ~ ("running" -> true)))
   }
 
-  def isRealTime(writer: DataStreamWriter[_]): Boolean = new WriterFields(writer).trigger.isInstanceOf[RealTimeTrigger]
+  def isRealTime(writer: DataStreamWriter[_]): Boolean = WriterFields.triggerOf(writer).isInstanceOf[RealTimeTrigger]
+
+  def optionsOf(writer: DataStreamWriter[_]): String = compact(render(new WriterFields(writer).options))
 
   /** Of a query whose sink is not known yet. */
   def ofQuery(dataset: Dataset[_], epochMs: Long, sampleMs: Long): String =
@@ -55,20 +59,25 @@ object Preflight {
   private def describe(dataset: Dataset[_], epochMs: Long, sampleMs: Long, checkpoint: Option[Checkpoint]): JObject = {
     val query = dataset.queryExecution.analyzed
     val read = Sources.of(query)
-    val sources = read.distinct.map(relation => relation -> Sources.look(relation, sampleMs)).toMap
+    // However many there are, one does not look for longer.
+    val each = if (read.isEmpty) 0 else sampleMs / read.distinct.length
+    val sources = read.distinct.zipWithIndex.map { case (relation, number) =>
+      relation -> Sources.look(relation, number, each)
+    }.toMap
     val recorded = checkpoint.flatMap(_.settings)
     val rehearsal = new Rehearsal(dataset.sparkSession, query, epochMs, sources, recorded)
     val planned = rehearsal.planned
-    ("streaming" -> query.isStreaming) ~
-      ("columns" -> dataset.schema.fields.toSeq.map(column => ("name" -> column.name) ~ ("type" -> column.dataType.sql))) ~
+    ("columns" -> dataset.schema.fields.toSeq.map(column => ("name" -> column.name) ~ ("type" -> column.dataType.sql))) ~
       ("epoch_ms" -> epochMs) ~
+      ("shortest_epoch_ms" ->
+        dataset.sparkSession.sessionState.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_MIN_BATCH_DURATION)) ~
       ("sources" -> read.map(relation => describe(sources(relation), relation))) ~
-      ("same_source_twice" -> read.diff(read.distinct).map(sources(_).label).distinct) ~
+      ("same_source_twice" -> (readTwice(read).map(sources(_).label) ++ planned.toOption.toSeq.flatMap(scannedTwice)).distinct) ~
       ("refused" -> refused(query, planned.toOption)) ~
       ("spark_refuses" -> sparkRefuses(query)) ~
       ("not_planned" -> planned.failed.toOption.map(messageOf)) ~
-      ("stages" -> planned.toOption.map(stages(_, sources.values.toSeq)).getOrElse(JArray(Nil))) ~
-      ("stateful" -> query.exists(_.isStateful)) ~
+      ("stages" -> planned.toOption.map(stages(_, query, sources.values.toSeq)).getOrElse(JArray(Nil))) ~
+      ("stateful" -> (query.exists(_.isStateful) || QueryParts.state(query).nonEmpty)) ~
       ("state" -> QueryParts.state(query)) ~
       ("state_before_union" -> QueryParts.stateBeforeUnion(query)) ~
       ("watermarks" -> QueryParts.watermarks(query)) ~
@@ -77,6 +86,12 @@ object Preflight {
       ("checkpoint" -> checkpoint.map(_.json).getOrElse(JNothing)) ~
       ("state_obstacle" -> checkpoint.filter(_.hasState && planned.isSuccess).flatMap(rehearsal.stateObstacle).map(messageOf))
   }
+
+  private def readTwice[T](read: Seq[T]): Seq[T] = read.diff(read.distinct)
+
+  /** A common table expression is one source as it was written, and as many as it has readers once planned. */
+  private def scannedTwice(plan: SparkPlan): Seq[String] =
+    readTwice(plan.collect { case scan: RealTimeStreamScanExec => scan.stream }).map(_.toString)
 
   private def epochOf(trigger: Trigger, otherwiseMs: Long): Long = trigger match {
     case RealTimeTrigger(durationMs) => durationMs
@@ -104,10 +119,8 @@ object Preflight {
   private def describe(source: Source, relation: LogicalPlan): JObject =
     ("name" -> source.name) ~
       ("label" -> source.label) ~
-      ("description" -> source.description) ~
       ("options" -> source.options) ~
       ("real_time" -> source.realTime) ~
-      ("partitions" -> source.partitions) ~
       ("topics" -> source.topics) ~
       ("ages_ms" -> source.agesMs) ~
       ("problem" -> source.problem.map(problem => ("kind" -> problem.kind) ~ ("message" -> problem.message))) ~
@@ -150,8 +163,8 @@ object Preflight {
     case _ => None
   }
 
-  private def stages(plan: SparkPlan, sources: Seq[Source]): JValue =
-    new PlannedStages(plan, sources.filter(_.partitions.isEmpty).map(_.label).toSet).json
+  private def stages(plan: SparkPlan, query: LogicalPlan, sources: Seq[Source]): JValue =
+    new PlannedStages(plan, query, sources.filter(_.partitions.isEmpty).map(_.label).toSet).json
 
   /** What Spark refuses in any streaming query. */
   private def sparkRefuses(query: LogicalPlan): Option[String] =

@@ -18,6 +18,8 @@ private[preflight] object QueryParts {
     case node: Aggregate if node.groupingExpressions.exists(_.exists(isSession)) =>
       stateful("session window", bounded = true, node)
     case node: Aggregate => stateful("aggregation", isBounded(node.groupingExpressions), node)
+    // SELECT DISTINCT, which becomes an aggregation.
+    case node: Distinct => stateful("aggregation", isBounded(node.output), node)
     case node: TransformWithState => stateful("transformWithState", bounded = true, node)
   }
 

@@ -5,6 +5,7 @@ import java.util.UUID
 import scala.util.Try
 
 import org.apache.spark.sql.catalyst.analysis.ResolveDeduplicate
+import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.plans.logical.{Deduplicate, DeduplicateWithinWatermark, LogicalPlan}
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.fromAttributes
@@ -97,11 +98,9 @@ private[preflight] final class Rehearsal(
   }
 
   private def standIn(relation: LogicalPlan, source: Source): LogicalPlan = {
-    val output = relation.output.collect { case column: org.apache.spark.sql.catalyst.expressions.AttributeReference =>
-      column
-    }
+    val output = relation.output.collect { case column: AttributeReference => column }
     val table = StandInTable(source.label, fromAttributes(output))
-    val stream = RehearsedStream(source.label, source.partitions.getOrElse(UnknownPartitions))
+    val stream = RehearsedStream(source.label, source.number, source.partitions.getOrElse(UnknownPartitions))
     StreamingDataSourceV2ScanRelation(
       StreamingDataSourceV2Relation(table, output, None, None, CaseInsensitiveStringMap.empty, "", Some(epochMs)),
       RehearsedScan(table.schema, source.label),

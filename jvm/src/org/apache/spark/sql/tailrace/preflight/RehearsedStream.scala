@@ -5,8 +5,12 @@ import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, Par
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, PartitionOffset, SupportsRealTimeMode}
 import org.apache.spark.sql.types.StructType
 
-/** Stands for a source while its query is planned: it has as many partitions, and is never read. */
-private[preflight] final case class RehearsedStream(source: String, partitions: Int)
+/**
+ * Stands for a source while its query is planned: it has as many partitions, and is never read.
+ *
+ * @param number tells it from another source with the same name
+ */
+private[preflight] final case class RehearsedStream(source: String, number: Int, partitions: Int)
     extends MicroBatchStream
     with SupportsRealTimeMode {
 

@@ -21,9 +21,8 @@ import org.apache.spark.util.Utils
  * @param agesMs     how old records were when they came in just now
  */
 private[preflight] final case class Source(
-    relation: LogicalPlan,
+    number: Int,
     name: String,
-    description: String,
     options: Map[String, String],
     realTime: Boolean,
     partitions: Option[Int],
@@ -44,17 +43,16 @@ private[preflight] object Sources {
   }
 
   /** @param sampleMs for how long to watch records come in, if at all */
-  def look(relation: LogicalPlan, sampleMs: Long): Source = relation match {
-    case v2: StreamingRelationV2 => lookAt(v2, sampleMs)
+  def look(relation: LogicalPlan, number: Int, sampleMs: Long): Source = relation match {
+    case v2: StreamingRelationV2 => lookAt(v2, number, sampleMs)
     case v1: StreamingRelation =>
-      Source(v1, v1.sourceName, v1.sourceName, v1.dataSource.options, realTime = false, None, Nil, None)
+      Source(number, v1.sourceName, v1.dataSource.options, realTime = false, None, Nil, None)
     case other => throw new IllegalArgumentException(s"not a source: ${other.nodeName}")
   }
 
-  private def lookAt(relation: StreamingRelationV2, sampleMs: Long): Source = {
+  private def lookAt(relation: StreamingRelationV2, number: Int, sampleMs: Long): Source = {
     val options = relation.extraOptions.asCaseSensitiveMap().asScala.toMap
-    val nothing =
-      Source(relation, relation.sourceName, relation.sourceName, options, realTime = false, None, Nil, None)
+    val nothing = Source(number, relation.sourceName, options, realTime = false, None, Nil, None)
     relation.table match {
       case table: SupportsRead if table.capabilities.contains(TableCapability.MICRO_BATCH_READ) =>
         try withStream(table, relation)(lookAt(_, nothing, sampleMs))
@@ -69,13 +67,12 @@ private[preflight] object Sources {
     case _: SupportsRealTimeMode if KafkaStream.isKafka(stream) =>
       val partitions = KafkaPartitions.of(stream)
       source.copy(
-        description = stream.toString,
         realTime = true,
         partitions = partitions.toOption.map(_.size),
         topics = partitions.toOption.toSeq.flatten.map(topicOf).distinct.sorted,
         problem = partitions.left.toOption,
         agesMs = if (sampleMs > 0) partitions.toSeq.flatMap(KafkaAges.during(sampleMs, stream, _)) else Nil)
-    case _: SupportsRealTimeMode => source.copy(description = stream.toString, realTime = true)
+    case _: SupportsRealTimeMode => source.copy(realTime = true)
     case _ => source
   }
 

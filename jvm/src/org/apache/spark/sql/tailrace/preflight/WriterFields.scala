@@ -2,6 +2,7 @@ package org.apache.spark.sql.tailrace.preflight
 
 import java.util.Locale
 
+import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
@@ -11,8 +12,6 @@ import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat}
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Utils, FileDataSourceV2}
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
-
-import scala.jdk.CollectionConverters._
 
 import tailrace.support.{Sinks, Support}
 
@@ -56,7 +55,13 @@ private[preflight] final class WriterFields(writer: DataStreamWriter[_]) {
     }
   }
 
-  private def field[T](name: String): T = {
+  private def field[T](name: String): T = WriterFields.field(writer, name)
+}
+
+private[preflight] object WriterFields {
+  def triggerOf(writer: DataStreamWriter[_]): Trigger = field(writer, "trigger")
+
+  private def field[T](writer: DataStreamWriter[_], name: String): T = {
     val found = classOf[DataStreamWriter[_]].getDeclaredFields.find(_.getName.split('$').last == name)
     val opened = found.getOrElse(throw new NoSuchFieldException(s"DataStreamWriter.$name"))
     opened.setAccessible(true)
