@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -107,13 +108,22 @@ class _SessionSettings(Settings):
         return str(conf.get(key)) if conf.contains(key) else self._spark.sparkContext.getConf().get(key)
 
 
-def facts_of(query: Query, *, epoch_ms: int = DEFAULT_EPOCH_MS, sample_ms: int = 0, at_start: bool = False) -> Facts:
+def facts_of(
+    query: Query,
+    *,
+    epoch_ms: int = DEFAULT_EPOCH_MS,
+    sample_ms: int = 0,
+    at_start: bool = False,
+    folder: Path | None = None,
+) -> Facts:
     """Ask the plugin, the broker and the cluster. Nothing is started, and nothing is written.
 
     :param sample_ms: for how long to watch records come in, to see how old they are.
+    :param folder: lines of files in it are named from there.
     """
     spark = session_of(query)
-    described = json.loads(_describe(preflight_of(spark), query, epoch_ms, sample_ms))
+    text = _describe(preflight_of(spark), query, epoch_ms, sample_ms)
+    described = json.loads(text if folder is None else text.replace(f'"line":"{folder.absolute()}/', '"line":"'))
     running = {str(active.id): active.name or str(active.id) for active in spark.streams.active}
     # A query takes nothing away from itself, nor from the run that takes its place.
     replaced = _id_of(query, described, running)

@@ -55,7 +55,7 @@ def check_script(
         if not is_real_time(writer) and not from_micro_batch:
             found.micro_batch.append(line or "?")
             return lambda: None
-        facts = _beside(list(holders.values()), facts_of(writer, sample_ms=sample_ms))
+        facts = _beside(list(holders.values()), facts_of(writer, sample_ms=sample_ms, folder=script.parent))
         # Queries without a name are numbered.
         name = facts.name if facts.is_named else f"query {len(found.verdicts) + 1}"
         verdict = verdict_on(facts, writer._spark, from_micro_batch=from_micro_batch)

@@ -47,7 +47,7 @@ private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan
     case _ =>
       Operators.documentedName(node.getClass.getName).map { name =>
         ("name" -> name) ~ ("ours" -> isOurs(node)) ~ ("stateful" -> isStateful(node)) ~
-          ("line" -> SourceLines.of(node).orElse(lineOfAggregation(node)))
+          ("line" -> lineOfAggregation(node).orElse(SourceLines.of(node)))
       }
   }
 
