@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format plugin docs wheel bench clean
+.PHONY: help demo test chaos lint format plugin docs wheel bench clean
 
 help: ## Show what there is.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -15,6 +15,9 @@ demo: plugin ## Run the main job on an embedded broker (ARGS="--seconds 30" for 
 
 test: plugin ## Pass the tests (ARGS="tests/test_session.py" for some of them).
 	$(BIN)/pytest --numprocesses 2 --dist loadfile $(ARGS)
+
+chaos: plugin ## Pass the long tests: kills, clusters, comparisons.
+	$(BIN)/pytest -m chaos $(ARGS)
 
 lint: plugin ## Check style and types.
 	$(BIN)/ruff check .

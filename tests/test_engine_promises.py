@@ -18,7 +18,7 @@ FLOWS_WITHIN_S = 15
 LONG_EPOCH = "60 seconds"
 
 
-@pytest.fixture(scope="module", params=["local[6]", "local-cluster[2,3,1024]"])
+@pytest.fixture(scope="module", params=["local[6]", pytest.param("local-cluster[2,3,1024]", marks=pytest.mark.chaos)])
 def spark(request: pytest.FixtureRequest, new_session: Callable[[str], SparkSession]) -> SparkSession:
     return new_session(request.param)
 

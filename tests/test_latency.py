@@ -54,7 +54,9 @@ def with_udf(pipeline: Pipeline) -> DataFrame:
     return pipeline.numbered().select(F.udf(lambda number: number, "long")("number").alias("number"), "intended_ns")
 
 
-@pytest.mark.parametrize("shape", [plain, aggregated, with_udf])
+@pytest.mark.parametrize(
+    "shape", [pytest.param(plain, marks=pytest.mark.chaos), aggregated, pytest.param(with_udf, marks=pytest.mark.chaos)]
+)
 def test_it_agrees_with_an_observer_outside(shape: Callable[[Pipeline], DataFrame], pipeline: Pipeline) -> None:
     with pipeline.running(shape(pipeline), epoch="5 seconds") as query, fed_by(pipeline) as load:
         load.wait_for_output(timeout_s=60, records=800)

@@ -185,6 +185,7 @@ class TestRunningSession:
         assert f"plugins {PLUGIN_CLASS}" in result.stdout
         assert "kept 7" in result.stdout
 
+    @pytest.mark.chaos
     def test_a_standalone_master_and_its_executors(self, tmp_path: Path) -> None:
         """Executors get the jars: a real-time aggregation runs on them, with both its stages at once."""
         result = configured(
