@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
-from tailrace import EmbeddedKafka, Latency, TailraceError
+from tailrace import EmbeddedKafka, TailraceError
 from tailrace.harness import LoadTest
+from tailrace.results import Latency
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.waiting import until
 

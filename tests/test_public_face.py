@@ -3,15 +3,12 @@ from __future__ import annotations
 from importlib import metadata
 
 import tailrace
+from tailrace import results
 from tests.helpers.processes import run_python
 
 EXPORTED = {
     "EmbeddedKafka",
-    "Explanation",
-    "Latency",
-    "Sizing",
     "TailraceError",
-    "Verdict",
     "__version__",
     "check",
     "configure",
@@ -27,6 +24,12 @@ def test_the_face_is_narrow_and_documented() -> None:
     assert set(tailrace.__all__) == EXPORTED
     for name in EXPORTED - {"__version__"}:
         assert getattr(tailrace, name).__doc__, f"{name} has no documentation"
+
+
+def test_what_functions_return_can_be_named() -> None:
+    assert set(results.__all__) == {"Explanation", "Latency", "Measurement", "Sizing", "Verdict"}
+    for name in results.__all__:
+        assert getattr(results, name).__doc__, f"{name} has no documentation"
 
 
 def test_the_version_is_the_distributions() -> None:
