@@ -156,9 +156,14 @@ def test_a_slow_row_in_a_function_shows_in_its_stage_and_partition(pipeline: Pip
         until(lambda: delivered(started, 20), "the first rows", within_s=60)
         with tailrace.measure(started) as measurement:
             # Findings begin some seconds after the start; on a busy machine the first may be about another row.
-            until(lambda: names_the_slowest(finding_after(pipeline, started, range(70, 80), code), started), code)
+            until(
+                lambda: (
+                    names_the_slowest(finding_after(pipeline, started, range(70, 80), code), started)
+                    and measurement.latency.figure("python").get("max_ms", 0) >= 800
+                ),
+                code,
+            )
         figures = measurement.latency
-        assert figures.figure("python")["max_ms"] >= 800
         assert figures.figure("processing")["max_ms"] >= 800
         assert figures.figure("source_queue")["max_ms"] < 800
 

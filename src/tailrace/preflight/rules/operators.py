@@ -56,9 +56,9 @@ def refused_by_spark(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_about(message: str, operators: list[str]) -> bool:
-    """Spark speaks of limits and sorting where we say limit and sort."""
-    words = {word.strip(",").lower() for operator in operators for word in operator.split()}
-    return any(word in message.lower() for word in words & {"limit", "offset", "sort", "join", "session"})
+    """Spark speaks of limits, sorting and sampling where we say limit, sort and sample."""
+    stems = {word.strip(",").lower()[:5] for operator in operators for word in operator.split()}
+    return any(stem in message.lower() for stem in stems & {"limit", "offse", "sort", "sampl", "join", "sessi"})
 
 
 def _table(size_bytes: int) -> str:
