@@ -106,10 +106,10 @@ def test_a_sink_that_lingers() -> None:
 
 def test_epochs_whose_boundaries_make_the_tail() -> None:
     finding = only(facts(epoch_ms=5000), "TAILRACE_SHORT_EPOCHS")
-    assert "5.0%" in finding.problem
+    assert "4.0%" in finding.problem
     assert 'realTime="30 seconds"' in finding.change
-    stateful = facts(epoch_ms=30_000, stateful=True)
-    assert "2.3%" in only(stateful, "TAILRACE_SHORT_EPOCHS").problem
+    stateful = facts(epoch_ms=15_000, stateful=True)
+    assert "2.7%" in only(stateful, "TAILRACE_SHORT_EPOCHS").problem
     assert "TAILRACE_SHORT_EPOCHS" not in found(facts(epoch_ms=30_000))
 
 

@@ -19,6 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tailrace import TailraceError
+from tailrace.preflight.boundary import STATEFUL_GAP_MS, STATELESS_GAP_MS
 from tailrace.preflight.description import Operator, QueryShape, Stage, shape_from
 from tailrace.preflight.picture import Explanation, palette
 from tests.helpers.browser import ARGUMENTS, browser_path
@@ -173,7 +174,7 @@ class TestText:
             "  2. Stages finish what is under way.\n"
             "  3. Offsets are committed.\n"
             "  4. The next epoch is planned and launched.\n"
-            "  Nothing flows meanwhile (250 to 700 ms measured, see docs/check.md)."
+            f"  Nothing flows meanwhile ({STATELESS_GAP_MS} to {STATEFUL_GAP_MS} ms measured, see docs/check.md)."
         )
 
     def test_two_stages(self) -> None:

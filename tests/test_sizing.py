@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from tailrace import EmbeddedKafka, TailraceError
 from tailrace.cli.size import size
+from tailrace.preflight import boundary
 from tailrace.preflight.description import Operator, QueryShape, Stage
 from tailrace.preflight.sizing import (
     Load,
@@ -34,6 +35,16 @@ from tailrace.preflight.sizing.of_topic import topic_partitions
 from tailrace.web import Dashboard, serve
 from tests.helpers.synthetic_monitor import SyntheticMonitor, make_query
 from tests.helpers.topics import new_topic
+
+# Whatever is estimated today: the arithmetic is the same.
+STATELESS_MS, STATEFUL_MS = 250, 700
+
+
+@pytest.fixture(autouse=True)
+def fixed_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boundary, "STATELESS_GAP_MS", STATELESS_MS)
+    monkeypatch.setattr(boundary, "STATEFUL_GAP_MS", STATEFUL_MS)
+
 
 MEASURED = Load(rows_per_s=50_000, throughput_rows_per_s=200_000, keys=1_000_000)
 
@@ -178,7 +189,7 @@ class TestTradeOff:
         assert re.search(r"^ +45 s .*\(this query's\)$", str(sizing), re.MULTILINE)
 
     def test_estimates_of_the_boundary(self) -> None:
-        assert (sized("8").boundary_ms, sized("8,20").boundary_ms) == (250, 700)
+        assert (sized("8").boundary_ms, sized("8,20").boundary_ms) == (STATELESS_MS, STATEFUL_MS)
         assert sized("8").to_dict()["boundary_is_estimate"]
         measured = sized("8", boundary_ms=120)
         assert (measured.boundary_ms, measured.to_dict()["boundary_is_estimate"]) == (120, False)
