@@ -63,7 +63,7 @@ def test_both_modes_on_an_embedded_broker(tmp_path: Path, own_temporary_folder: 
         # Spark's JVM and its launcher are coming up; the broker is there.
         pytest.param(signal.SIGINT, "Starting Spark", 2, marks=pytest.mark.chaos),
         # The broker, Spark's JVM, and soon the generator and the observer.
-        (signal.SIGINT, "Warming up", 4),
+        pytest.param(signal.SIGINT, "Warming up", 4, marks=pytest.mark.chaos),
         (signal.SIGTERM, "Warming up", 4),
         pytest.param(signal.SIGKILL, "Warming up", 4, marks=pytest.mark.chaos),
     ],

@@ -29,6 +29,7 @@ def builder() -> ModuleType:
     return module
 
 
+@pytest.mark.chaos
 def test_two_builds_give_the_same_bytes(builder: ModuleType, tmp_path: Path) -> None:
     again = tmp_path / "again.jar"
     assert builder.build(again, force=True) is True
