@@ -40,6 +40,17 @@ METHODS_WE_CALL = {
     "org.apache.spark.sql.execution.python.ArrowPythonRunner": {"getPythonRunnerConfMap"},
     "org.apache.spark.sql.execution.python.BatchEvalPythonExec": {"getInputIterator"},
     "org.apache.spark.sql.execution.python.EvaluatePython": {"makeFromJava", "registerPicklers", "toJava"},
+    "org.apache.spark.sql.catalyst.analysis.ResolveDeduplicate": {"computeKeys"},
+    "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker": {"checkForStreaming"},
+    "org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata": {"setSessionConf", "conf"},
+    "org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution": {"executedPlan", "isRealTimeMode"},
+    "org.apache.spark.sql.execution.streaming.runtime.StreamExecution": {
+        "analyzedPlan",
+        "outputMode",
+        "resolvedCheckpointRoot",
+        "sink",
+        "trigger",
+    },
     "org.apache.spark.sql.execution.CollectMetricsExec": {"collectedMetrics", "resetMetrics"},
     "org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec": {"batchDurationMs", "inputPartitions"},
     "org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite": {"writeSupport"},
@@ -48,6 +59,9 @@ METHODS_WE_CALL = {
     "org.apache.spark.sql.kafka010.KafkaMicroBatchStream": {"kafkaOffsetReader"},
     "org.apache.spark.sql.kafka010.KafkaOffsetRange": {"fromOffset", "topicPartition"},
     "org.apache.spark.sql.kafka010.KafkaOffsetReaderAdmin": {"driverKafkaParams"},
+    "org.apache.spark.sql.kafka010.ConsumerStrategy": {"assignedTopicPartitions", "createAdmin", "createConsumer"},
+    "org.apache.kafka.clients.consumer.Consumer": {"assign", "poll", "seekToEnd", "unsubscribe"},
+    "org.apache.kafka.clients.consumer.ConsumerRecord": {"timestamp", "timestampType"},
     "org.apache.kafka.clients.admin.Admin": {"close", "create", "listOffsets"},
     "org.apache.kafka.clients.admin.OffsetSpec": {"latest"},
     "org.apache.spark.sql.SparkSessionExtensions": {"injectColumnar", "injectHintResolutionRule"},
@@ -58,6 +72,15 @@ METHODS_WE_CALL = {
 FIELDS_WE_OPEN = {
     "org.apache.spark.sql.execution.python.streaming.PythonForeachWriter": {"func", "schema"},
     "org.apache.spark.sql.kafka010.KafkaRowWriter": {"callback"},
+    "org.apache.spark.sql.kafka010.KafkaOffsetReaderAdmin": {"consumerStrategy"},
+    "org.apache.spark.sql.classic.DataStreamWriter": {
+        "ds",
+        "extraOptions",
+        "foreachWriter",
+        "outputMode",
+        "source",
+        "trigger",
+    },
 }
 # What `tailrace_worker` puts its own in the place of, or calls.
 NAMES_IN_PYSPARKS_WORKER = {

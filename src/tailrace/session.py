@@ -21,7 +21,7 @@ from tailrace._console import console
 from tailrace._defaults import REAL_TIME_DEFAULTS
 from tailrace._interrupts import interrupts_deferred
 from tailrace._java import require_java
-from tailrace._plugin import CLIENT_VERSION_KEY, EXTENSION_CLASS, LISTENER_CLASS, PLUGIN_CLASS, plugin_jar
+from tailrace._plugin import CLIENT_VERSION_KEY, EXTENSION_CLASS, LISTENER_CLASS, PLUGIN_CLASS, is_loaded, plugin_jar
 from tailrace._user_conf import user_conf
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
@@ -181,10 +181,7 @@ def _refuse_spark_connect(builder: SparkSession.Builder) -> None:
 
 def _refuse_running_session_without_plugin() -> None:
     context = SparkContext._active_spark_context
-    if context is None:
-        return
-    conf = context.getConf()
-    if PLUGIN_CLASS not in (conf.get("spark.plugins", "") or "").split(","):
+    if context is not None and not is_loaded(context):
         raise TailraceError(
             "TAILRACE_SESSION_ALREADY_RUNNING",
             "a Spark session is already running in this process, without Tailrace's plugin; "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from pyspark import SparkContext
+
 from tailrace.errors import TailraceError
 
 PLUGIN_CLASS = "tailrace.TailracePlugin"
@@ -12,6 +14,11 @@ EXTENSION_CLASS = "tailrace.TailraceExtensions"
 LISTENER_CLASS = "org.apache.spark.sql.tailrace.latency.QueryEvents"
 LIVE_FIGURES_CLASS = "org.apache.spark.sql.tailrace.latency.LiveFigures"
 CLIENT_VERSION_KEY = "spark.tailrace.clientVersion"
+
+
+def is_loaded(context: SparkContext) -> bool:
+    """Whether the application runs with the plugin; it can only be loaded when Spark starts."""
+    return PLUGIN_CLASS in (context.getConf().get("spark.plugins", "") or "").split(",")
 
 
 def plugin_jar() -> Path:

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tailrace._plugin import LIVE_FIGURES_CLASS, PLUGIN_CLASS
+from tailrace._plugin import LIVE_FIGURES_CLASS, is_loaded
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
 from tailrace.monitor.application import ApplicationMonitor, SessionEndedError
@@ -76,7 +76,7 @@ def _described(context: SparkContext) -> dict[str, Any]:
 
 
 def _require_plugin(context: SparkContext) -> None:
-    if PLUGIN_CLASS not in (context.getConf().get("spark.plugins", "") or "").split(","):
+    if not is_loaded(context):
         raise TailraceError(
             "TAILRACE_SESSION_NOT_CONFIGURED",
             "this Spark session runs without Tailrace's plugin, so that nothing is timed.",

@@ -6,7 +6,7 @@ import dataclasses
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tailrace._plugin import PLUGIN_CLASS
+from tailrace._plugin import is_loaded
 from tailrace.errors import TailraceError
 from tailrace.preflight.facts import SAMPLE_MS, Facts, Query, facts_of, session_of
 from tailrace.preflight.findings import Finding, Severity
@@ -35,10 +35,6 @@ def verdict_on(facts: Facts, spark: SparkSession, *, from_micro_batch: bool = Fa
     rules = (*RULES, migration.changes) if from_micro_batch else RULES
     findings = [finding for rule in rules for finding in rule(facts)]
     return Verdict(facts.name, in_order(_relaxed(findings, _warn_only(spark))), facts.shape)
-
-
-def has_plugin(spark: SparkSession) -> bool:
-    return PLUGIN_CLASS in (spark.sparkContext.getConf().get("spark.plugins", "") or "").split(",")
 
 
 def _relaxed(findings: list[Finding], codes: set[str]) -> list[Finding]:
@@ -70,7 +66,7 @@ def require_query(query: object) -> None:
             f"a {type(query).__name__} is neither a DataFrame, nor its writeStream, nor a query.",
             "check what you would call start() on: tailrace.check(rows.writeStream.format(…)…).",
         )
-    if not has_plugin(session_of(query)):
+    if not is_loaded(session_of(query).sparkContext):
         raise TailraceError(
             "TAILRACE_SESSION_NOT_CONFIGURED",
             "this Spark session runs without Tailrace's plugin, which knows how the query would be planned.",

@@ -57,6 +57,10 @@ class QueryShape:
         return any(stage.stateful for stage in self.stages)
 
     @property
+    def shuffles(self) -> bool:
+        return any(stage.inputs for stage in self.stages)
+
+    @property
     def arithmetic(self) -> str:
         """How the slots add up: `8 + 20 = 28`."""
         terms = ["?" if stage.tasks is None else str(stage.tasks) for stage in self.stages]

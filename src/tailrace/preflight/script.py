@@ -22,8 +22,8 @@ from pyspark.sql.streaming.query import StreamingQueryManager
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tailrace._logged_session import start_with_log
+from tailrace._plugin import is_loaded
 from tailrace.errors import TailraceError
-from tailrace.preflight.check import has_plugin
 from tailrace.preflight.facts import option, writer_options
 from tailrace.preflight.never_started import NeverStarted
 from tailrace.preflight.starts import intercept
@@ -156,7 +156,7 @@ def _lines_noted(folder: Path) -> Iterator[None]:
 
     def init(self: ClassicDataFrame, jdf: Any, session: Any) -> None:
         make(self, jdf, session)
-        if has_plugin(self.sparkSession) and (line := _users_line(folder)):
+        if is_loaded(self.sparkSession.sparkContext) and (line := _users_line(folder)):
             lines: Any = self.sparkSession._jvm.org.apache.spark.sql.tailrace.preflight.SourceLines  # type: ignore[union-attr]
             lines.mark(jdf, line)
 

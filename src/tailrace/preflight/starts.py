@@ -7,6 +7,7 @@ in the JVM by other ways still meets the plugin's own checks.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -14,8 +15,9 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tailrace._plugin import is_loaded
 from tailrace.errors import TailraceError
-from tailrace.preflight.check import has_plugin, verdict_on
+from tailrace.preflight.check import verdict_on
 from tailrace.preflight.facts import facts_of, preflight_of
 from tailrace.preflight.findings import Finding, Severity
 from tailrace.preflight.slots import remember
@@ -33,8 +35,8 @@ _said: set[Finding] = set()
 
 def check_at_start() -> None:
     """From now on; doing it twice is doing it once."""
-    DataStreamWriter.start = _start  # type: ignore[method-assign]
-    DataStreamWriter.toTable = _to_table  # type: ignore[method-assign]
+    DataStreamWriter.start = _with_check(_sparks_start)  # type: ignore[method-assign]
+    DataStreamWriter.toTable = _with_check(_sparks_to_table)  # type: ignore[method-assign]
 
 
 def intercept(interceptor: Interceptor | None) -> None:
@@ -44,52 +46,21 @@ def intercept(interceptor: Interceptor | None) -> None:
     check_at_start()
 
 
-@functools.wraps(_sparks_start)
-def _start(
-    self: DataStreamWriter,
-    path: str | None = None,
-    format: str | None = None,
-    outputMode: str | None = None,
-    partitionBy: Any = None,
-    queryName: str | None = None,
-    **options: Any,
-) -> StreamingQuery:
-    _apply(self, format, outputMode, partitionBy, queryName, options)
-    return _checked(self, lambda: _sparks_start(self, path))
+def _with_check(sparks_own: Start) -> Start:
+    signature = inspect.signature(sparks_own)
 
+    @functools.wraps(sparks_own)
+    def start(self: DataStreamWriter, *arguments: Any, **named: Any) -> StreamingQuery:
+        # What PySpark does first with the arguments, so that the check sees it. The first says where to write.
+        bound = signature.bind(self, *arguments, **named)
+        given = {name: value for name, value in bound.arguments.items() if value is not None}
+        self.options(**given.get("options", {}))
+        for setter in ("outputMode", "partitionBy", "format", "queryName"):
+            if setter in given:
+                getattr(self, setter)(given[setter])
+        return _checked(self, lambda: sparks_own(self, *bound.args[1:2]))
 
-@functools.wraps(_sparks_to_table)
-def _to_table(
-    self: DataStreamWriter,
-    tableName: str,
-    format: str | None = None,
-    outputMode: str | None = None,
-    partitionBy: Any = None,
-    queryName: str | None = None,
-    **options: Any,
-) -> StreamingQuery:
-    _apply(self, format, outputMode, partitionBy, queryName, options)
-    return _checked(self, lambda: _sparks_to_table(self, tableName))
-
-
-def _apply(
-    writer: DataStreamWriter,
-    format: str | None,
-    outputMode: str | None,
-    partitionBy: Any,
-    queryName: str | None,
-    options: dict[str, Any],
-) -> None:
-    """What PySpark does first with the arguments, so that the check sees it."""
-    writer.options(**options)
-    if outputMode is not None:
-        writer.outputMode(outputMode)
-    if partitionBy is not None:
-        writer.partitionBy(partitionBy)
-    if format is not None:
-        writer.format(format)
-    if queryName is not None:
-        writer.queryName(queryName)
+    return start
 
 
 def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> StreamingQuery:
@@ -108,7 +79,7 @@ def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> S
 def _verdict_on(writer: DataStreamWriter) -> Verdict | None:
     """None for a query that is not a real-time one, or that could not be looked at."""
     try:
-        if not has_plugin(writer._spark) or not is_real_time(writer):
+        if not is_loaded(writer._spark.sparkContext) or not is_real_time(writer):
             return None
         return verdict_on(facts_of(writer, at_start=True), writer._spark)
     except TailraceError:

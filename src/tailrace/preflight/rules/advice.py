@@ -47,9 +47,8 @@ def micro_batch_would_do(facts: Facts) -> Iterator[Finding]:
         yield note(
             "TAILRACE_MICRO_BATCH_WOULD_DO",
             "query",
-            f"it gathers rows in windows of {duration_in_words(min(windows))}; a result that is some seconds "
-            "old serves as "
-            f"well, and no decision is taken row by row. Micro-batch is the cheaper answer: it holds "
+            f"it gathers rows in windows of {duration_in_words(min(windows))}; a result that is some seconds old "
+            "serves as well, and no decision is taken row by row. Micro-batch is the cheaper answer: it holds "
             f"{f'none of the {slots} task slots' if slots else 'no task slot'} between two batches.",
             'unless each update is waited for: .trigger(processingTime="10 seconds").',
         )

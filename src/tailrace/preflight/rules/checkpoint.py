@@ -114,9 +114,8 @@ def state_format(facts: Facts) -> Iterator[Finding]:
         yield blocking(
             "TAILRACE_CHECKPOINT_FORMAT",
             "checkpoint",
-            f"{facts.checkpoint['location']} was written in version {version} of the format, as micro-batch "
-            "does by default; "
-            "Real-Time Mode goes on from version 2 only.",
+            f"{facts.checkpoint['location']} was written in version {version} of the format, as micro-batch does by "
+            "default; Real-Time Mode goes on from version 2 only.",
             f"{FRESH}, and begin where the other query stopped: {_starting_offsets(facts)}."
             + (" Its state is not taken along." if facts.checkpoint["operators"] else ""),
         )

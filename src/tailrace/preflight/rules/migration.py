@@ -46,9 +46,8 @@ def _output(facts: Facts) -> Iterator[Finding]:
         told = f"'{mode}' becomes 'update', and the rows stay the same: nothing is aggregated."
     elif mode == "append":
         told = (
-            "'append' becomes 'update': instead of one final row, each change of a group is written at once, "
-            "and who reads "
-            "it takes the last one of each key."
+            "'append' becomes 'update': instead of one final row, each change of a group is written at once, and who "
+            "reads it takes the last one of each key."
         )
     else:
         told = (
@@ -102,7 +101,6 @@ def _slots(facts: Facts) -> Iterator[Finding]:
         yield note(
             CODE,
             "task slots",
-            f"micro-batch takes turns with what it has; in Real-Time Mode {facts.shape.arithmetic} slots are "
-            "held for as "
-            "long as the query runs.",
+            f"micro-batch takes turns with what it has; in Real-Time Mode {facts.shape.arithmetic} slots are held for "
+            "as long as the query runs.",
         )

@@ -55,29 +55,31 @@ def sparks_allowlist(facts: Facts) -> Iterator[Finding]:
 
 def speculation(facts: Facts) -> Iterator[Finding]:
     if facts.settings.is_on(SPECULATION_KEY):
-        change = f'.config("{SPECULATION_KEY}", "false") for this application.'
-        if _shuffles(facts):
-            problem = "with speculation Spark refuses every job with a streaming shuffle."
-            yield blocking("TAILRACE_SPECULATION", SPECULATION_KEY, problem, change)
-        else:
-            problem = "a real-time task lasts an epoch, and the copy of a slow one takes a slot and writes rows twice."
-            yield warning("TAILRACE_SPECULATION", SPECULATION_KEY, problem, change)
+        yield _against_shuffles(
+            facts,
+            "TAILRACE_SPECULATION",
+            SPECULATION_KEY,
+            "a real-time task lasts an epoch, and the copy of a slow one takes a slot and writes rows twice.",
+            f'.config("{SPECULATION_KEY}", "false") for this application.',
+        )
 
 
 def dynamic_allocation(facts: Facts) -> Iterator[Finding]:
     # On one machine Spark ignores it.
     if facts.settings.is_on(DYNAMIC_KEY) and not is_local(facts.slots.master):
-        change = f'.config("{DYNAMIC_KEY}", "false") with a fixed number of executors for this application.'
-        if _shuffles(facts):
-            problem = "with dynamic allocation Spark refuses every job with a streaming shuffle."
-            yield blocking("TAILRACE_DYNAMIC_ALLOCATION", DYNAMIC_KEY, problem, change)
-        else:
-            problem = "executors come and go, and a partition is not read until there is a slot for it."
-            yield warning("TAILRACE_DYNAMIC_ALLOCATION", DYNAMIC_KEY, problem, change)
+        yield _against_shuffles(
+            facts,
+            "TAILRACE_DYNAMIC_ALLOCATION",
+            DYNAMIC_KEY,
+            "executors come and go, and a partition is not read until there is a slot for it.",
+            f'.config("{DYNAMIC_KEY}", "false") with a fixed number of executors for this application.',
+        )
 
 
-def _shuffles(facts: Facts) -> bool:
-    return any(stage.inputs for stage in facts.shape.stages)
+def _against_shuffles(facts: Facts, code: str, key: str, otherwise: str, change: str) -> Finding:
+    if facts.shape.shuffles:
+        return blocking(code, key, f"with {key} Spark refuses every job with a streaming shuffle.", change)
+    return warning(code, key, otherwise, change)
 
 
 def pickled_functions(facts: Facts) -> Iterator[Finding]:
@@ -88,9 +90,8 @@ def pickled_functions(facts: Facts) -> Iterator[Finding]:
         yield warning(
             "TAILRACE_PICKLED_UDF",
             f"udf {name}",
-            f"rows reach the Python function '{name}' pickled, one by one in Python: under load it does fewer "
-            "rows a second "
-            "than with Arrow.",
+            f"rows reach the Python function '{name}' pickled, one by one in Python: under load it does fewer rows a "
+            "second than with Arrow.",
             "leave out useArrow=False and spark.sql.execution.pythonUDF.arrow.enabled=false, or use a pandas_udf.",
             line,
         )

@@ -23,7 +23,7 @@ def too_few(facts: Facts) -> Iterator[Finding]:
         f"{_needs(facts)} task slots, and {_offers(facts)}. "
         + (
             "Spark would refuse the query after some seconds."
-            if len(facts.shape.stages) > 1
+            if facts.shape.shuffles
             else "Spark would start it all the same, and some partitions would never be read."
         ),
         _change(facts, needed - free),
@@ -46,13 +46,12 @@ def neighbours(facts: Facts) -> Iterator[Finding]:
     """Spark admits an epoch with a shuffle only if its slots are free at that moment."""
     holders = {holder.query_id for holder in facts.slots.holders}
     others = [name for query_id, name in facts.running.items() if query_id not in holders]
-    if others and any(stage.inputs for stage in facts.shape.stages) and not facts.described.get("running"):
+    if others and facts.shape.shuffles and not facts.described.get("running"):
         yield warning(
             "TAILRACE_SHARED_SLOTS",
             "task slots",
-            f"{listed([repr(name) for name in others])} of this application takes slots in turns; if too few "
-            "are free when "
-            "an epoch of this query begins, Spark ends it.",
+            f"{listed([repr(name) for name in others])} of this application takes slots in turns; if too few are free "
+            "when an epoch of this query begins, Spark ends it.",
             "run it in an application of its own.",
         )
 

@@ -27,9 +27,8 @@ def unsupported(facts: Facts) -> Iterator[Finding]:
             yield blocking(
                 "TAILRACE_UNSUPPORTED_SOURCE",
                 f"source {source['name']}",
-                f"the source '{source['name']}' hands rows over in batches; Real-Time Mode needs one that hands "
-                "them over "
-                "as they arrive.",
+                f"the source '{source['name']}' hands rows over in batches; Real-Time Mode needs one that hands them "
+                "over as they arrive.",
                 "read from Kafka; or keep this query in micro-batch: leave out .trigger(realTime=…).",
                 source.get("line"),
             )
@@ -119,9 +118,8 @@ def old_records(facts: Facts) -> Iterator[Finding]:
         yield warning(
             "TAILRACE_RECORDS_ARRIVE_OLD",
             f"source {source['label']}",
-            f"of {len(ages)} records that came in just now, half were {median} ms old or older when they could "
-            "first be "
-            f"read (the oldest {ages[-1]} ms), by their own timestamps.",
+            f"of {len(ages)} records that came in just now, half were {median} ms old or older when they could first "
+            f"be read (the oldest {ages[-1]} ms), by their own timestamps.",
             "look at the producer: linger.ms and batch.size (a record waits for others), retries, or a clock that is "
             "behind. No setting of this query can win that time back.",
             source.get("line"),

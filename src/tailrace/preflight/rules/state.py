@@ -46,8 +46,7 @@ def lateness(facts: Facts) -> Iterator[Finding]:
         yield note(
             "TAILRACE_LATENESS",
             f"watermark on {watermark['column']}",
-            f"the watermark moves when an epoch ends: a row counts as late after {duration_in_words(delay)} and "
-            "up to two "
-            f"epochs more ({duration_in_words(delay + 2 * epoch)}), and state is kept for as long.",
+            f"the watermark moves when an epoch ends: a row counts as late after {duration_in_words(delay)} and up to "
+            f"two epochs more ({duration_in_words(delay + 2 * epoch)}), and state is kept for as long.",
             line=watermark.get("line"),
         )
