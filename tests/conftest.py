@@ -43,6 +43,8 @@ def new_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[.
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.local.dir", str(local_dir))
             .config("spark.sql.shuffle.partitions", "2")
+            # Most tests say themselves when an epoch ends.
+            .config("spark.tailrace.warmup.epochs", "0")
         )
         for key, value in (settings or {}).items():
             builder = builder.config(key, value)

@@ -406,6 +406,7 @@ METRICS = {
     "tailrace_lag_rows",
     "tailrace_epoch_number",
     "tailrace_epoch_boundary_gap_seconds",
+    "tailrace_epoch_boundary_part_seconds",
     "tailrace_state_rows",
     "tailrace_state_memory_bytes",
     "tailrace_state_commit_seconds",
@@ -431,13 +432,15 @@ def value(dashboard: Dashboard, name: str, **labels: str) -> float:
 def test_metrics_are_in_base_units(dashboard: Dashboard, monitor: SyntheticMonitor) -> None:
     query = monitor.queries[0]
     query["windows"]["1m"]["end_to_end"] = {**(dist(5.0) or {}), "p99_ms": 48.0, "max_ms": 532.0}
-    query["boundaries"][-1]["gap_ms"] = 212.0
+    query["boundaries"][-1] |= {"gap_ms": 212.0, "parts_ms": {"plan": 40.0}}
     query["ended_at"] = time.time()
     latency = {"query": "fraud", "figure": "end_to_end"}
     assert value(dashboard, "tailrace_latency_seconds", **latency, quantile="0.99") == pytest.approx(0.048)
     assert value(dashboard, "tailrace_latency_seconds", **latency, quantile="1") == pytest.approx(0.532)
     assert value(dashboard, "tailrace_rows_read_total", query="fraud") == query["windows"]["run"]["rows_in"]
     assert value(dashboard, "tailrace_epoch_boundary_gap_seconds", query="fraud") == pytest.approx(0.212)
+    part = {"query": "fraud", "part": "plan"}
+    assert value(dashboard, "tailrace_epoch_boundary_part_seconds", **part) == pytest.approx(0.04)
     assert value(dashboard, "tailrace_state_commit_seconds", query="fraud", operator="stateStoreSave") == 0.118
     assert value(dashboard, "tailrace_gc_pause_max_seconds", executor="1") == 0.022
     assert value(dashboard, "tailrace_cpu_load_ratio", executor="1") == 0.93

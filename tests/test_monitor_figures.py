@@ -11,7 +11,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from tailrace.monitor.application import KEPT_ENDED_QUERIES, ApplicationMonitor, SessionEndedError
-from tailrace.monitor.epochs import KEPT_BOUNDARIES, Epochs
+from tailrace.monitor.epochs import KEPT_BOUNDARIES, Epochs, seam_in_words, seam_of
 from tailrace.monitor.histogram import DIGITS, LONGEST_US, Histogram, highest_us, lowest_us
 from tailrace.monitor.history import HISTORY_S
 from tailrace.monitor.news import NewestOffset, ReadNews, SeriesKey, SeriesNews
@@ -104,6 +104,44 @@ class TestEpochs:
             epochs.apply([news])
         assert [boundary["gap_ms"] for boundary in epochs.boundaries] == [pytest.approx(400)]
 
+    def test_a_gap_is_the_sum_of_its_parts(self) -> None:
+        epochs = Epochs()
+        epochs.apply([read(0, 0, 1, 10), read(0, 1, 1, 10.1), read(1, 0, 10.3), read(1, 1, 10.6)])
+        [boundary] = epochs.boundaries
+        assert boundary["parts_ms"] is None
+        for tell, epoch, at_s in (
+            (epochs.finished, 0, 10.25),
+            (epochs.committed, 0, 10.27),
+            (epochs.launched, 1, 10.4),
+        ):
+            tell(epoch, int(at_s * 1e6))
+        parts: dict[str, float] = epochs.boundaries[-1]["parts_ms"]
+        assert parts == {
+            "finish": pytest.approx(150),
+            "log": pytest.approx(20),
+            "plan": pytest.approx(130),
+            "launch": pytest.approx(200),
+        }
+        assert sum(parts.values()) == pytest.approx(epochs.boundaries[0]["gap_ms"])
+
+    def test_another_clock_does_not_make_a_part_negative(self) -> None:
+        epochs = Epochs()
+        epochs.finished(0, 9_000_000)
+        epochs.committed(0, 9_990_000)
+        epochs.launched(1, 11_000_000)
+        epochs.apply([read(0, 0, 1, 10), read(1, 0, 10.4)])
+        assert epochs.boundaries[0]["parts_ms"] == {"finish": 0, "log": 0, "plan": pytest.approx(400), "launch": 0}
+
+    def test_the_seam_is_a_median(self) -> None:
+        epochs = Epochs()
+        epochs.apply([read(0, 0, 1, 9), read(1, 0, 9.1, 19), read(2, 0, 19.3, 29), read(3, 0, 29.9)])
+        seam = seam_of(epochs.boundaries)
+        assert seam is not None
+        assert (seam["boundaries"], seam["median_ms"], seam["max_ms"]) == (3, pytest.approx(300), pytest.approx(900))
+        assert seam["parts_ms"] is None
+        assert seam_in_words(seam) == "300 ms (median of 3, longest 900)"
+        assert seam_of([]) is None
+
     def test_old_boundaries_are_forgotten(self) -> None:
         epochs = Epochs()
         for number in range(500):
@@ -131,6 +169,18 @@ class TestQuery:
         assert query.lag_rows == 8
         assert query.snapshot(101.0)["partitions"][0]["latest_offset"] == 90
         assert query.status == "running"
+
+    def test_the_first_short_epochs_are_its_start(self) -> None:
+        """It is not ready while they last, and their boundaries are not the ones to come."""
+        query = running_query()
+        query.apply_event({"event": "warming", "epoch": 7, "warming": True})
+        query.apply(101.0, [], [read(7, 0, 100.0, 101.0, rows=42), read(8, 0, 102.0, rows=42)])
+        assert query.status == "starting"
+        query.apply_event({"event": "warming", "epoch": 8, "warming": False})
+        query.apply(110.0, [], [read(8, 0, 102.0, 109.0, rows=42), read(9, 0, 109.1, rows=42)])
+        assert query.status == "running"
+        seam = query.snapshot(110.0)["seam"]
+        assert (seam["boundaries"], seam["max_ms"]) == (1, pytest.approx(100))
 
     def test_a_backlog_that_takes_seconds_is_lagging(self) -> None:
         query = running_query()

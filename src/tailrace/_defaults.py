@@ -26,6 +26,13 @@ REAL_TIME_DEFAULTS = (
         "acknowledgement of the one before (Nagle's algorithm).",
     ),
     Default(
+        "spark.sql.streaming.checkpointFileManagerClass",
+        "org.apache.spark.sql.tailrace.checkpoint.CheckpointFiles",
+        "How checkpoints are written. On a local or mounted disk Hadoop starts about ten processes for each file, "
+        "which is most of the pause between two epochs of a stateful query; this writes the same files with none. Any "
+        "other file system gets Spark's own.",
+    ),
+    Default(
         "spark.scheduler.minRegisteredResourcesRatio",
         "1.0",
         "Spark starts work when all executors that were asked for are there. A stateful real-time query needs all "

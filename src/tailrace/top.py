@@ -17,6 +17,7 @@ from rich.text import Text
 
 from tailrace import _served
 from tailrace.errors import TailraceError
+from tailrace.monitor.epochs import seam_in_words
 from tailrace.monitor.report import COLUMNS, LABELS
 
 ANSWERS_WITHIN_S = 5
@@ -100,13 +101,15 @@ def _query(query: dict[str, Any], window: str) -> list[RenderableType]:
     epoch = query["epoch"]
     style = STATUS_STYLES.get(query["status"], "")
     lag = "not known" if query["lag_rows"] is None else f"{query['lag_rows']:,}"
-    gap = f", last boundary {query['boundaries'][-1]['gap_ms']:.0f} ms" if query["boundaries"] else ""
     title = Text.from_markup(
         f"[bold]{escape(str(query['name'] or query['id'] or query['run_id']))}[/]  [{style}]{query['status']}[/]  "
         f"in {figures['rows_in_per_s']:,.1f}/s  out {figures['rows_out_per_s']:,.1f}/s  lag {lag}"
-        + (f"  epoch {epoch['number']}{gap}" if epoch["number"] is not None else "")
+        + (f"  epoch {epoch['number']}" if epoch["number"] is not None else "")
     )
-    parts: list[RenderableType] = [title, _table(query, window)]
+    parts: list[RenderableType] = [title]
+    if query["seam"]:
+        parts.append(Text(f"pause between epochs {seam_in_words(query['seam'])}", style="dim"))
+    parts.append(_table(query, window))
     for finding in query["findings"]:
         mark = "[yellow]▲[/]" if finding["severity"] == "warning" else "[cyan]•[/]"
         parts.append(Text.from_markup(f"{mark} {escape(finding['title'])}  [dim]{finding['code']}[/]"))

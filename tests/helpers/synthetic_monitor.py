@@ -14,6 +14,8 @@ import time
 from functools import lru_cache
 from typing import Any
 
+from tailrace.monitor.epochs import seam_of
+
 Json = dict[str, Any]
 
 WINDOWS = {"10s": 10.0, "1m": 60.0, "run": 1000.0}
@@ -81,6 +83,7 @@ def make_query(
         "lag_rows": None if empty else 48_211 if status == "lagging" else 12,
         "epoch": {"number": 12, "began_at": now - 22, "duration_s": epoch_s},
         "boundaries": [] if empty else boundaries(now - ran_s, now, epoch_s),
+        "seam": None if empty else seam_of(boundaries(now - ran_s, now, epoch_s)),
         "windows": {label: window(length, None if empty else 5.6 * slow) for label, length in WINDOWS.items()},
         "partitions": [make_partition(number, hot=number == hot, empty=empty) for number in range(partitions)],
         "stages": make_stages(partitions, slow, empty=empty),
@@ -192,8 +195,17 @@ def boundaries(begin: float, end: float, epoch_s: float) -> list[Json]:
     """Epochs end on the minute (or whatever their length is), as seen by the clock."""
     first = math.ceil(begin / epoch_s) * epoch_s
     count = max(0, math.floor((end - first) / epoch_s) + 1)
-    gaps = [{"at": first + number * epoch_s, "epoch": number, "gap_ms": 190.0 + number * 7} for number in range(count)]
-    return gaps[-60:]
+    return [boundary(first + number * epoch_s, number, 190.0 + number * 7) for number in range(count)][-60:]
+
+
+def boundary(at: float, epoch: int, gap_ms: float) -> Json:
+    shares = {"finish": 0.2, "log": 0.1, "plan": 0.4, "launch": 0.3}
+    return {
+        "at": at,
+        "epoch": epoch,
+        "gap_ms": gap_ms,
+        "parts_ms": {part: share * gap_ms for part, share in shares.items()},
+    }
 
 
 def as_of_now(query: Json) -> Json:
@@ -204,7 +216,7 @@ def as_of_now(query: Json) -> Json:
     ends = boundaries(query["started_at"], time.time(), length)
     last = ends[-1]
     epoch = {"number": last["epoch"] + 1, "began_at": last["at"], "duration_s": length}
-    return {**query, "boundaries": ends, "epoch": epoch}
+    return {**query, "boundaries": ends, "seam": seam_of(ends), "epoch": epoch}
 
 
 def history(query: Json) -> Json:

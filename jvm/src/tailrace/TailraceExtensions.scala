@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery}
 import org.apache.spark.sql.tailrace.provenance.FollowRows
 import org.apache.spark.sql.tailrace.python.ReplacePythonOperators
+import org.apache.spark.sql.tailrace.warmup.WarmStart
 
 /**
  * What Tailrace adds to a session, in the order in which a query meets it:
@@ -13,6 +14,7 @@ import org.apache.spark.sql.tailrace.python.ReplacePythonOperators
  *  1. [[CheckRealTimeQuery]]: at `start()`, refuses what cannot run in Real-Time Mode, and says what to do instead.
  *  1. [[ReplacePythonOperators]]: before each epoch, gives Python functions operators that pass rows on at once.
  *  1. [[FollowRows]]: lets each row's origin follow it, which is how errors name a record and latencies are known.
+ *  1. [[WarmStart]]: keeps the first epochs of a run short, while the JVM is cold.
  *  1. [[CheckRealTimePlan]]: then refuses what only the planner decides, such as the kind of a join.
  *
  * The checks stand in for Spark's allowlist, which [[TailracePlugin]] hands over.
@@ -28,7 +30,7 @@ class TailraceExtensions extends (SparkSessionExtensions => Unit) {
 
   private object RealTimePlan extends ColumnarRule {
     override def preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
-      override def apply(plan: SparkPlan): SparkPlan = CheckRealTimePlan(FollowRows(ReplacePythonOperators(plan)))
+      override def apply(plan: SparkPlan): SparkPlan = CheckRealTimePlan(WarmStart(FollowRows(ReplacePythonOperators(plan))))
     }
     // Once more at the end: another extension's rules may have replaced operators in between.
     override def postColumnarTransitions: Rule[SparkPlan] = CheckRealTimePlan

@@ -5,7 +5,7 @@ import java.util.{Collections, Map => JMap}
 import org.apache.spark.{SPARK_VERSION, SparkContext}
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
 import org.apache.spark.sql.tailrace.Allowlist
-import org.apache.spark.sql.tailrace.latency.{LiveFigures, Report, Reporter}
+import org.apache.spark.sql.tailrace.latency.{EpochJobs, LiveFigures, Report, Reporter}
 
 /**
  * Tailrace's entry point in the driver and the executors. Spark refuses to start when this class is missing, which is
@@ -22,6 +22,7 @@ private class TailraceDriverPlugin extends DriverPlugin {
     Handshake.check(plugin.conf.getOption(Handshake.ClientVersionKey), SPARK_VERSION)
     Allowlist.handOver(context)
     LiveFigures.reset()
+    context.addSparkListener(new EpochJobs)
     Collections.emptyMap()
   }
 

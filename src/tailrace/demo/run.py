@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -27,7 +26,8 @@ from tailrace.demo.model import FraudModel, train
 from tailrace.demo.query import decide, read_payments, write_decisions
 from tailrace.demo.view import DemoView
 from tailrace.errors import TailraceError
-from tailrace.harness import LatencyReport, LoadTest
+from tailrace.harness import LatencyReport, LoadTest, epoch_ends
+from tailrace.harness.epochs import wait_for_epochs
 from tailrace.kafka import EmbeddedKafka, create_topics, delete_topics, require_broker
 from tailrace.session import configure
 from tailrace.web.application import dashboard
@@ -200,7 +200,7 @@ class _Run:
             load.wait_for_output(timeout_s=90, records=WARM_UP_S * self.options.rate // 2, check=check)
             with view.measuring(mode.value, seconds) as load.on_snapshot:
                 report = load.measure(seconds=seconds, check=check)
-            return dataclasses.replace(report, epoch_boundaries_s=_boundaries(query, report, mode))
+            return report.with_epoch_ends(epoch_ends(query)) if mode is Mode.REAL_TIME else report
 
     def go_on(self) -> None:
         """Run in Real-Time Mode until Ctrl-C."""
@@ -229,7 +229,7 @@ class _Run:
             with self._query("1 second") as (query, load):
                 check = _raise_if_failed(query)
                 load.wait_for_output(timeout_s=90, check=check)
-                _wait_for_epochs(query, WARM_UP_EPOCHS, check)
+                wait_for_epochs(query, WARM_UP_EPOCHS, check=check)
         finally:
             _stop(lambda: self.spark.conf.unset(SHORTEST_EPOCH_KEY))
 
@@ -284,19 +284,6 @@ def _stop(stop: Callable[[], None]) -> None:
     thread.join(STOPPED_WITHIN_S)
 
 
-def _wait_for_epochs(query: StreamingQuery, epochs: int, check: Callable[[], None]) -> None:
-    deadline = time.monotonic() + 90
-    while len(query.recentProgress) < epochs:
-        check()
-        time.sleep(0.1)
-        if time.monotonic() > deadline:
-            raise TailraceError(
-                "TAILRACE_QUERY_FAILED",
-                f"the query did not end {epochs} epochs of a second in 90.",
-                "read Spark's log.",
-            )
-
-
 def _raise_if_failed(query: StreamingQuery) -> Callable[[], None]:
     def check() -> None:
         if not query.isActive:
@@ -307,26 +294,3 @@ def _raise_if_failed(query: StreamingQuery) -> Callable[[], None]:
             )
 
     return check
-
-
-def _boundaries(query: StreamingQuery, report: LatencyReport, mode: Mode) -> tuple[float, ...]:
-    """When epochs ended within the measured window: each is where the next one's progress begins."""
-    if mode is not Mode.REAL_TIME:
-        return ()
-    deadline = time.monotonic() + 2
-    ends: list[float] = []
-    while time.monotonic() < deadline:
-        ends = [
-            _timestamp(progress["timestamp"]) + progress["durationMs"]["triggerExecution"] / 1000
-            for progress in query.recentProgress
-        ]
-        # The progress of an epoch that ended just before the window's end may still be on its way.
-        if ends and time.time() - ends[-1] < 1:
-            break
-        time.sleep(0.1)
-    offsets = (end - report.started_ns / 1e9 for end in ends)
-    return tuple(offset for offset in offsets if 0 <= offset <= report.seconds)
-
-
-def _timestamp(text: str) -> float:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

@@ -6,8 +6,9 @@ own and takes the difference. A pipeline that stalls therefore shows its stall i
 was due meanwhile, instead of slowing the load down and hiding it (coordinated omission).
 """
 
+from tailrace.harness.epochs import epoch_ends
 from tailrace.harness.load_test import LoadTest, Snapshot
 from tailrace.harness.plot import plot_latency
-from tailrace.harness.report import LatencyReport, TimelinePoint
+from tailrace.harness.report import LatencyReport, Silence, TimelinePoint
 
-__all__ = ["LatencyReport", "LoadTest", "Snapshot", "TimelinePoint", "plot_latency"]
+__all__ = ["LatencyReport", "LoadTest", "Silence", "Snapshot", "TimelinePoint", "epoch_ends", "plot_latency"]

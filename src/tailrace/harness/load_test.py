@@ -124,7 +124,7 @@ class LoadTest:
         self._generator.tell({"order": "stop", "after": end})
         self._raise_if_not_sent(self._event("finished", 60), end)
         return LatencyReport.from_latencies(
-            self._by_second(result, from_ns),
+            self._by_due_time(result, from_ns),
             expected=end - first,
             duplicates=int(result["duplicates"]),
             started_ns=from_ns,
@@ -150,12 +150,12 @@ class LoadTest:
         """The first record that is due at or after this time."""
         return max(0, math.ceil((time_ns - self._start_ns) * self.rate / 1e9))
 
-    def _by_second(self, result: Message, from_ns: int) -> list[tuple[int, int]]:
+    def _by_due_time(self, result: Message, from_ns: int) -> list[tuple[float, int]]:
         pairs = []
         for number, latency_us in enumerate(result["latencies_us"], start=result["first"]):
             if latency_us != ABSENT:
                 due_ns = self._start_ns + number * 1e9 / self.rate
-                pairs.append((int((due_ns - from_ns) // 1e9), latency_us))
+                pairs.append(((due_ns - from_ns) / 1e9, latency_us))
         return pairs
 
     def _note(self, message: Message) -> None:

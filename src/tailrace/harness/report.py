@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,10 @@ from hdrh.histogram import HdrHistogram
 LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
 
 PERCENTILES = {"p50_ms": 50.0, "p90_ms": 90.0, "p99_ms": 99.0, "p999_ms": 99.9, "max_ms": 100.0}
+# Around the moment at which Spark says that an epoch ended.
+SEAM_WITHIN_S = 0.5
+# Longer than a few records' distance, and than what any machine takes now and then.
+SILENCE_RECORDS, SILENCE_S = 4, 0.02
 LABELS = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "max"}
 
 
@@ -36,6 +42,18 @@ class TimelinePoint:
 
 
 @dataclass(frozen=True)
+class Silence:
+    """A time in which nothing came out, from `at_s` after the measurement's start."""
+
+    at_s: float
+    ms: float
+
+    def distance_s(self, at_s: float) -> float:
+        """How far away it is; zero for a time within it."""
+        return max(self.at_s - at_s, at_s - self.at_s - self.ms / 1000, 0.0)
+
+
+@dataclass(frozen=True)
 class LatencyReport:
     """Latencies from a record's intended send time to its arrival at the independent observer."""
 
@@ -55,23 +73,26 @@ class LatencyReport:
     started_ns: int = 0
     epoch_boundaries_s: tuple[float, ...] = ()
     """When epochs ended inside the window, in seconds after its start; empty if none or unknown."""
+    silences: tuple[Silence, ...] = ()
 
     @classmethod
     def from_latencies(
         cls,
-        latencies_us: Iterable[tuple[int, int]],
+        latencies_us: Iterable[tuple[float, int]],
         *,
         expected: int,
         duplicates: int,
         started_ns: int,
         seconds: float,
     ) -> LatencyReport:
-        """From pairs (second of the window in which the record was due, latency in µs)."""
+        """From pairs (when in the window the record was due, in seconds; latency in µs)."""
         whole = new_histogram()
         by_second: dict[int, HdrHistogram] = {}
-        for second, latency in latencies_us:
+        arrivals_s = []
+        for due_s, latency in latencies_us:
             record_us(whole, latency)
-            record_us(by_second.setdefault(second, new_histogram()), latency)
+            record_us(by_second.setdefault(int(due_s), new_histogram()), latency)
+            arrivals_s.append(due_s + latency / 1e6)
         received = whole.get_total_count()
         return cls(
             expected=expected,
@@ -82,7 +103,22 @@ class LatencyReport:
             timeline=tuple(_point(second, by_second[second]) for second in sorted(by_second)),
             curve=_curve(whole),
             started_ns=started_ns,
+            silences=_silences(sorted(arrivals_s), expected / seconds if seconds else 0.0),
             **{name: _at_ms(whole, percentile) for name, percentile in PERCENTILES.items()},  # type: ignore[arg-type]
+        )
+
+    def with_epoch_ends(self, ends: Iterable[float]) -> LatencyReport:
+        """The report of a query whose epochs ended at these times, in seconds since 1970."""
+        offsets = (end - self.started_ns / 1e9 for end in ends)
+        inside = tuple(offset for offset in offsets if 0 <= offset <= self.seconds)
+        return dataclasses.replace(self, epoch_boundaries_s=inside)
+
+    @property
+    def seams_ms(self) -> tuple[float, ...]:
+        """For each end of an epoch in the window, the longest silence around it: what a reader of the output sees."""
+        return tuple(
+            max((one.ms for one in self.silences if one.distance_s(end) <= SEAM_WITHIN_S), default=0.0)
+            for end in self.epoch_boundaries_s
         )
 
     @property
@@ -109,6 +145,7 @@ class LatencyReport:
             "seconds": round(self.seconds, 3),
             **{name: round(value, 3) for name, value in self.percentiles().items()},
             "epoch_boundaries_s": [round(at, 3) for at in self.epoch_boundaries_s],
+            "seams_ms": [round(seam, 1) for seam in self.seams_ms],
             "timeline": [vars(point) for point in self.timeline],
         }
 
@@ -123,6 +160,12 @@ def _at_ms(histogram: HdrHistogram, percentile: float) -> float:
 def _point(second: int, histogram: HdrHistogram) -> TimelinePoint:
     figures = [_at_ms(histogram, percentile) for percentile in (50.0, 99.0, 100.0)]
     return TimelinePoint(second, histogram.get_total_count(), *figures)
+
+
+def _silences(arrivals_s: Sequence[float], rate: float) -> tuple[Silence, ...]:
+    longer_than = max(SILENCE_S, SILENCE_RECORDS / rate if rate else 0.0)
+    gaps = itertools.pairwise(arrivals_s)
+    return tuple(Silence(one, (next_one - one) * 1000) for one, next_one in gaps if next_one - one > longer_than)
 
 
 def _curve(histogram: HdrHistogram) -> tuple[tuple[float, float], ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tailrace.monitor.epochs import Epochs
+from tailrace.monitor.epochs import Epochs, seam_of
 from tailrace.monitor.histogram import Histogram
 from tailrace.monitor.history import History, Second
 from tailrace.monitor.measured import FIGURES, Measured
@@ -38,6 +38,8 @@ class QueryFigures:
         self.ended_at: float | None = None
         self.error: str | None = None
         self.is_real_time = False
+        self._is_warming = False
+        self._warm_from = 0
         self.epochs = Epochs()
         self._stages: list[dict[str, Any]] = []
         self._state: list[dict[str, Any]] = []
@@ -71,7 +73,14 @@ class QueryFigures:
                     # Also those that no task ever gets to: that is just what somebody wants to know.
                     self._rows_in.setdefault(place, RollingCount())
                     self._offsets.setdefault(place, one["from"] - 1)
+            case "warming":
+                self._is_warming, self._warm_from = event["warming"], event["epoch"]
+            case "launched":
+                self.epochs.launched(event["epoch"], event["at_ms"] * 1000)
+            case "finished":
+                self.epochs.finished(event["epoch"], event["at_ms"] * 1000)
             case "progress":
+                self.epochs.committed(event["progress"]["batchId"], _end_us(event["progress"]))
                 self._state = [_state_of(operator) for operator in event["progress"].get("stateOperators", [])]
             case "terminated":
                 self.error = event.get("error")
@@ -157,9 +166,13 @@ class QueryFigures:
 
     @property
     def _is_young(self) -> bool:
-        """Has begun to read, and may well not have seen a row for that reason."""
+        """Is in its first, short epochs, or has begun to read and may well not have seen a row for that reason."""
         began = self._first_read_at
-        return began is None or (self._now - began < WINDOWS_S["10s"] and not self._rows_in_over("10s"))
+        return (
+            self._is_warming
+            or began is None
+            or (self._now - began < WINDOWS_S["10s"] and not self._rows_in_over("10s"))
+        )
 
     def histogram(self, figure: str, window: str) -> Histogram:
         return self._series.of_figure(figure, window)
@@ -181,6 +194,7 @@ class QueryFigures:
                 "duration_s": self.epochs.duration_s,
             },
             "boundaries": self.epochs.boundaries,
+            "seam": seam_of(self._warm_boundaries()),
             "windows": {window: self._window(window, end) for window in windows},
             "partitions": [self._partition(place, end, windows) for place in sorted(self._rows_in)],
             "stages": [self._stage(stage, end, windows) for stage in self._stages],
@@ -189,6 +203,11 @@ class QueryFigures:
 
     def history(self) -> dict[str, Any]:
         return self._history.to_dict()
+
+    def _warm_boundaries(self) -> list[dict[str, Any]]:
+        """Those of the first, short epochs are slow, and few will follow like them."""
+        warm = [one for one in self.epochs.boundaries if one["epoch"] >= self._warm_from]
+        return warm or self.epochs.boundaries
 
     def _window(self, window: str, now: float) -> dict[str, Any]:
         seconds = self._seconds_of(window, now)
@@ -290,6 +309,12 @@ def source_name(source: str) -> str:
     """What Spark calls `KafkaV2[Subscribe[payments]]`, in the user's terms."""
     found = re.fullmatch(r"KafkaV2\[\w+\[(.*)\]\]", source)
     return found[1] if found else source
+
+
+def _end_us(progress: dict[str, Any]) -> int:
+    """When an epoch's progress was all written, from Spark's own account of it."""
+    began_us = int(_seconds(progress["timestamp"]) * 1e6)
+    return began_us + int(progress["durationMs"]["triggerExecution"]) * 1000
 
 
 def _state_of(operator: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hdrh.histogram import HdrHistogram
 
 from tailrace.errors import TailraceError
+from tailrace.monitor.epochs import seam_in_words
 from tailrace.monitor.histogram import PERCENTILES, Histogram
 from tailrace.monitor.measured import FIGURES
 from tailrace.monitor.rolling import WINDOWS
@@ -61,6 +62,11 @@ class Latency:
         """How many rows the query is behind the newest offsets; None if that is not known."""
         lag: int | None = self._query["lag_rows"]
         return lag
+
+    @property
+    def seam_ms(self) -> float | None:
+        """How long nothing is read at the end of an epoch: the median of the last boundaries."""
+        return self._query["seam"]["median_ms"] if self._query["seam"] else None
 
     @property
     def rows_in_per_s(self) -> float:
@@ -130,16 +136,16 @@ class Latency:
             f"{self._query['name'] or self._query['id']}: {self.status}{self._epoch()}",
             f"in {window['rows_in_per_s']:,.1f} rows/s, out {window['rows_out_per_s']:,.1f} rows/s, "
             f"lag {'not known' if self.lag_rows is None else f'{self.lag_rows:,} rows'}",
+            *self._seam(),
             "",
             f"{'ms, ' + self._window_in_words():<26}" + "".join(f"{label:>9}" for label in COLUMNS.values()),
         ]
-        lines += [
+        figures = [
             f"  {LABELS[name]:<24}" + "".join(f"{found[key]:>9,.1f}" for key in PERCENTILES)
             for name in FIGURES
             if (found := self.figure(name))
         ]
-        if len(lines) == 4:
-            lines.append("  nothing was recorded")
+        lines += figures or ["  nothing was recorded"]
         for finding in self.findings:
             lines += [
                 "",
@@ -157,11 +163,12 @@ class Latency:
         return f"<Latency of {self._query['name'] or self._query['id']}: {self.status}, p99 {self.p99_ms} ms>"
 
     def _epoch(self) -> str:
-        epoch = self._query["epoch"]
-        if epoch["number"] is None:
-            return ""
-        gap = f", last boundary {self._query['boundaries'][-1]['gap_ms']:,.0f} ms" if self._query["boundaries"] else ""
-        return f", epoch {epoch['number']}{gap}"
+        number = self._query["epoch"]["number"]
+        return "" if number is None else f", epoch {number}"
+
+    def _seam(self) -> list[str]:
+        seam = self._query["seam"]
+        return [f"pause between epochs {seam_in_words(seam)}"] if seam else []
 
     def _window_in_words(self) -> str:
         return {"10s": "last 10 s", "1m": "last minute", "run": "whole run"}.get(self.window, self.window)

@@ -113,6 +113,17 @@ class SnapshotCollector(Collector):
             ("query",),
             (((label,), seconds(query["boundaries"][-1]["gap_ms"])) for label, query in queries if query["boundaries"]),
         )
+        yield gauge(
+            "tailrace_epoch_boundary_part_seconds",
+            "What that was made of: the tasks' end, the driver's logs, its plan, the next tasks' launch.",
+            ("query", "part"),
+            (
+                ((label, part), seconds(taken))
+                for label, query in queries
+                if query["boundaries"]
+                for part, taken in (query["boundaries"][-1]["parts_ms"] or {}).items()
+            ),
+        )
 
     def _state(self) -> Iterator[Metric]:
         labels = ("query", "operator")

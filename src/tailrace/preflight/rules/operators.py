@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tailrace.errors import TailraceError
 from tailrace.preflight.facts import Facts
 from tailrace.preflight.findings import Finding, blocking
 from tailrace.preflight.words import first_sentence, size_in_words
@@ -39,12 +40,15 @@ def state_before_union(facts: Facts) -> Iterator[Finding]:
 
 
 def refused_by_spark(facts: Facts) -> Iterator[Finding]:
-    """What Spark would say by itself, unless it is about something that has been said already."""
+    """What Spark or the plugin would say by itself, unless it is about something that has been said already."""
     told = [operator["name"] for operator in facts.described["refused"]]
     if facts.described["state_before_union"] or facts.described["same_source_twice"]:
         return
     for said in ("spark_refuses", "not_planned"):
         message = facts.described.get(said)
+        if message and (ours := TailraceError.find_in(message)):
+            yield blocking(ours.code, "query", ours.problem, ours.fix)
+            return
         if message and not (told and (said == "not_planned" or _is_about(message, told))):
             yield blocking(
                 "TAILRACE_REFUSED_BY_SPARK",

@@ -36,6 +36,7 @@ def dict_of(size: Sizing) -> dict[str, Any]:
         "state_disk_bytes": size.state_disk_bytes,
         "boundary_ms": size.boundary_ms,
         "boundary_is_estimate": load.boundary_ms is None,
+        "boundary_parts_ms": dict(load.boundary_parts_ms) if load.boundary_parts_ms else None,
         "max_recovery_s": load.max_recovery_s,
         "intervals": [interval.to_dict() for interval in size.intervals],
         "recommended_interval_s": size.recommended.interval_s if size.recommended else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from tailrace.errors import TailraceError
@@ -28,6 +29,8 @@ class Load:
     """It was only seen to do as much, without a backlog."""
     boundary_ms: float | None = None
     """For how long nothing is read between two epochs; an estimate unless it is given."""
+    boundary_parts_ms: Mapping[str, float] | None = None
+    """What that was made of, by the parts of `tailrace.monitor.epochs`."""
     utilisation: float = 0.5
     """How busy the cores may be."""
     cores_per_executor: int = 4
@@ -36,7 +39,9 @@ class Load:
     """How long the replay after a failure may take."""
 
     def __post_init__(self) -> None:
-        figures = {name: value for name, value in asdict(self).items() if value is not None and value is not False}
+        figures = {
+            name: value for name, value in asdict(self).items() if isinstance(value, int | float) and value is not False
+        }
         wrong = [
             f"{name} is {value:g}, and must be above 0" for name, value in figures.items() if not 0 < value < math.inf
         ]

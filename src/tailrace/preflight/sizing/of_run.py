@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,11 +39,12 @@ def load_of_run(query: Mapping[str, Any]) -> Load:
     """
     windows, lagging = query["windows"], query["status"] == "lagging"
     seen = windows["10s"]["rows_in_per_s"] if lagging else max(window["rows_in_per_s"] for window in windows.values())
-    gaps = [boundary["gap_ms"] for boundary in query["boundaries"]]
+    seam = query["seam"] or {"median_ms": None, "parts_ms": None}
     return Load(
         rows_per_s=None if lagging else windows["1m"]["rows_in_per_s"] or None,
         throughput_rows_per_s=seen or None,
         throughput_is_lower_bound=not lagging,
         keys=sum(state["rows"] for state in query["state"]) or None,
-        boundary_ms=(statistics.median(gaps) or None) if gaps else None,
+        boundary_ms=seam["median_ms"] or None,
+        boundary_parts_ms=seam["parts_ms"],
     )

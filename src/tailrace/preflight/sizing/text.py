@@ -72,7 +72,7 @@ def _memory_text(size: Sizing) -> list[str]:
 
 def _intervals_text(size: Sizing) -> list[str]:
     best = size.recommended
-    source = "an estimate: measure it" if size.load.boundary_ms is None else "measured"
+    source = "an estimate: measure it" if size.load.boundary_ms is None else f"measured{_parts(size)}"
     chosen = "none"
     if best is not None:
         chosen = f'{short_duration(best.interval_s)}, .trigger(realTime="{duration_in_words(1000 * best.interval_s)}")'
@@ -109,6 +109,11 @@ def _prose(*sentences: str) -> list[str]:
     # Names of settings stay as they are.
     begun = [text[0].upper() + text[1:] if text.split()[0].isalpha() else text for text in sentences]
     return [line for text in begun for line in textwrap.wrap(f"  {text}", 100, subsequent_indent="  ")]
+
+
+def _parts(size: Sizing) -> str:
+    parts = size.load.boundary_parts_ms
+    return ": " + ", ".join(f"{name} {milliseconds(taken)}" for name, taken in parts.items()) if parts else ""
 
 
 def _bars(values: Sequence[float | None], width: int = 10) -> list[str]:

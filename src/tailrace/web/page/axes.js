@@ -34,5 +34,15 @@ export function boundaryMarks(boundaries, x, top, bottom, { heads = false } = {}
     });
 }
 
-export const boundaryText = ({ at, epoch, gap_ms }) =>
-  `Epoch ${epoch} ended at ${clock(at)}` + (gap_ms === null ? "" : `; nothing was read for ${latency(gap_ms)}`);
+export const boundaryText = ({ at, epoch, gap_ms, parts_ms }) =>
+  `Epoch ${epoch} ended at ${clock(at)}` +
+  (gap_ms === null ? "" : `; nothing was read for ${latency(gap_ms)}${partsText(parts_ms)}`);
+
+// What a pause was made of, in the order in which it happens.
+export const partsText = (parts) =>
+  parts
+    ? ": " +
+      Object.entries(parts)
+        .map(([part, taken]) => `${part} ${latency(taken)}`)
+        .join(", ")
+    : "";

@@ -1,5 +1,6 @@
 // The figures that one looks at first: the query's name and status, its latency, its traffic, its epoch.
 
+import { partsText } from "./axes.js";
 import { html } from "./dom.js";
 import { clock, count, latency, latencyParts, NONE, rate, roughly, stretch } from "./format.js";
 import { sparkline } from "./sparkline.js";
@@ -124,7 +125,7 @@ function epoch(query, now) {
   if (!query.epoch) return null;
   const { number, began_at: began, duration_s: length } = query.epoch;
   const passed = Math.max(0, (query.ended_at ?? now) - began);
-  const gap = query.boundaries.at(-1)?.gap_ms;
+  const { seam } = query;
   return html(
     "div",
     { class: "figure" },
@@ -149,8 +150,12 @@ function epoch(query, now) {
           "aria-label": "Progress of the epoch",
         }),
       ),
-    gap !== undefined &&
-      gap !== null &&
-      html("dd", { class: "other", title: WORDS.boundary }, html("span", null, `last pause ${latency(gap)}`)),
+    seam &&
+      html(
+        "dd",
+        { class: "other", title: `${WORDS.boundary} Median of ${seam.boundaries}${partsText(seam.parts_ms)}.` },
+        html("span", null, `pause ${latency(seam.median_ms)}`),
+        html("span", null, `last ${latency(seam.last_ms)}`),
+      ),
   );
 }

@@ -37,7 +37,7 @@ export const WORDS = {
 export const STATUS_WORDS = {
   ready: "The query runs and keeps up with its source.",
   lagging: "The query runs, but rows arrive faster than it reads them.",
-  starting: "The query is starting; it has not read a row yet.",
+  starting: "The query is starting: it has not read a row yet, or is still in its first, short epochs.",
   failed: "The query ended with an error.",
   ended: "The query was stopped.",
 };

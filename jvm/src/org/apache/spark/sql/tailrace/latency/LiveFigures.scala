@@ -89,6 +89,24 @@ object LiveFigures {
       }
     }
 
+  /** A run that has been planned, and not ended. */
+  private[latency] def isRealTime(run: String): Boolean = synchronized(shapes.contains(run))
+
+  /** The first epochs of a run are short, or they are over. */
+  def warming(run: String, epoch: Long, isWarming: Boolean): Unit = synchronized {
+    add(("event" -> "warming") ~ ("run" -> run) ~ ("epoch" -> epoch) ~ ("warming" -> isWarming))
+  }
+
+  /** An epoch's job has been submitted. */
+  private[latency] def launched(run: String, epoch: Long, atMs: Long): Unit = synchronized {
+    add(("event" -> "launched") ~ ("run" -> run) ~ ("epoch" -> epoch) ~ ("at_ms" -> atMs))
+  }
+
+  /** All tasks of an epoch have ended. */
+  private[latency] def finished(run: String, epoch: Long, atMs: Long): Unit = synchronized {
+    add(("event" -> "finished") ~ ("run" -> run) ~ ("epoch" -> epoch) ~ ("at_ms" -> atMs))
+  }
+
   def started(event: QueryStartedEvent): Unit = synchronized {
     add(
       ("event" -> "started") ~ ("run" -> event.runId.toString) ~ ("id" -> event.id.toString) ~

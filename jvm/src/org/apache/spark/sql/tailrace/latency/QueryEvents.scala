@@ -2,11 +2,15 @@ package org.apache.spark.sql.tailrace.latency
 
 import org.apache.spark.sql.streaming.StreamingQueryListener
 import org.apache.spark.sql.streaming.StreamingQueryListener._
+import org.apache.spark.sql.tailrace.warmup.WarmStart
 
 /** Tells [[LiveFigures]] of the streaming queries of a session; Spark makes one for each session. */
 final class QueryEvents extends StreamingQueryListener {
   override def onQueryStarted(event: QueryStartedEvent): Unit = LiveFigures.started(event)
   override def onQueryProgress(event: QueryProgressEvent): Unit = LiveFigures.progressed(event)
   override def onQueryIdle(event: QueryIdleEvent): Unit = ()
-  override def onQueryTerminated(event: QueryTerminatedEvent): Unit = LiveFigures.terminated(event)
+  override def onQueryTerminated(event: QueryTerminatedEvent): Unit = {
+    WarmStart.forget(event.runId)
+    LiveFigures.terminated(event)
+  }
 }

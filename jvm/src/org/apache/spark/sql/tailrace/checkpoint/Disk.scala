@@ -1,0 +1,71 @@
+package org.apache.spark.sql.tailrace.checkpoint
+
+import java.nio.ByteBuffer
+import java.nio.channels.FileChannel
+import java.nio.file.{FileAlreadyExistsException, FileSystemException, Files, Path}
+import java.nio.file.StandardCopyOption.{ATOMIC_MOVE, REPLACE_EXISTING}
+import java.nio.file.StandardOpenOption.{CREATE_NEW, READ, WRITE}
+
+import org.apache.hadoop.conf.Configuration
+
+/** The steps of which an atomic write is made; a machine may stop between any two of them. */
+private[checkpoint] trait Disk {
+  def create(file: Path): FileChannel = FileChannel.open(file, CREATE_NEW, WRITE)
+
+  def write(channel: FileChannel, bytes: ByteBuffer): Unit =
+    while (bytes.hasRemaining) {
+      channel.write(bytes)
+    }
+
+  /** Until what was written would outlive a loss of power. */
+  def sync(channel: FileChannel): Unit
+
+  /** Give the file its name, unless the name is taken: then fail, whoever was faster. */
+  def publish(draft: Path, target: Path): Unit =
+    try Files.createLink(target, draft)
+    catch {
+      case taken: FileAlreadyExistsException => throw taken
+      case _: UnsupportedOperationException | _: FileSystemException => renameIfFree(draft, target)
+    }
+
+  /** Give the file its name, whether or not there is one with this name. */
+  def replace(draft: Path, target: Path): Unit = Files.move(draft, target, ATOMIC_MOVE, REPLACE_EXISTING)
+
+  def remove(file: Path): Unit = Files.deleteIfExists(file)
+
+  /** A name outlives a loss of power only when its folder does. */
+  def syncFolder(folder: Path): Unit
+
+  // Some mounted file systems have no links. Between the look and the rename another could be faster, as it can with
+  // Spark's own manager.
+  private def renameIfFree(draft: Path, target: Path): Unit = {
+    if (Files.exists(target)) {
+      throw new FileAlreadyExistsException(target.toString)
+    }
+    Files.move(draft, target, ATOMIC_MOVE)
+  }
+}
+
+private[checkpoint] object Disk {
+  private val FsyncKey = "spark.tailrace.checkpoint.fsync"
+
+  def of(conf: Configuration): Disk = if (conf.getBoolean(FsyncKey, true)) Durable else Relaxed
+
+  trait Durable extends Disk {
+    override def sync(channel: FileChannel): Unit = channel.force(true)
+
+    override def syncFolder(folder: Path): Unit = {
+      val channel = FileChannel.open(folder, READ)
+      try channel.force(true)
+      finally channel.close()
+    }
+  }
+
+  object Durable extends Durable
+
+  /** Leaves it to the operating system when to write: whole files if the process dies, not if the machine does. */
+  object Relaxed extends Disk {
+    override def sync(channel: FileChannel): Unit = ()
+    override def syncFolder(folder: Path): Unit = ()
+  }
+}
