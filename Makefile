@@ -42,6 +42,11 @@ bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.python_operators
 	$(BIN)/python -m benchmarks.latency_probes
 	$(BIN)/python -m benchmarks.check
+	$(BIN)/python -m benchmarks.seam
+	$(BIN)/python -m benchmarks.seam_settings
+	$(BIN)/python -m benchmarks.state_commit
+	$(BIN)/python -m benchmarks.shuffle_launch
+	$(BIN)/python -m benchmarks.cold_start
 
 clean: ## Remove everything that was built here.
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/tailrace/_plugin/*.jar

@@ -1,7 +1,4 @@
-"""Measure how long a check takes, and the pause at an epoch's end that `check` and `size` reckon with.
-
-Prints the tables of docs/check.md.
-"""
+"""Measure how long a check takes. Prints the table of docs/check.md."""
 
 from __future__ import annotations
 
@@ -18,15 +15,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import tailrace
-from benchmarks.common import Bench, print_table, read, running, session
-from tailrace.harness import LoadTest
+from benchmarks.common import Bench, print_table, read, session
 from tailrace.harness.machine import describe_machine
 from tailrace.preflight.check import verdict_on
 from tailrace.preflight.facts import facts_of
 
-BOUNDARIES, WARM_UP_BOUNDARIES = 12, 6
 CHECKS = 15
-RATE = 200
 APP = """
 import sys
 from pyspark.sql import SparkSession, functions as F
@@ -57,25 +51,6 @@ QUERIES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "aggregation": aggregated,
     "aggregation and udf": with_python,
 }
-
-
-def measure_boundaries(bench: Bench) -> None:
-    """The longest gap in what is read at each boundary, from inside the engine, warm."""
-    rows = []
-    for name in ("stateless", "aggregation"):
-        source, target = bench.topic(), bench.topic()
-        query = QUERIES[name](read(bench.spark, bench.servers, source))
-        with (
-            running(query, bench.servers, target, epoch="5 seconds") as started,
-            LoadTest(bootstrap_servers=bench.servers, input_topic=source, output_topic=target, rate=RATE),
-        ):
-            gaps: list[float] = []
-            while len(gaps) < BOUNDARIES + WARM_UP_BOUNDARIES:
-                time.sleep(1)
-                gaps = [one["gap_ms"] for one in tailrace.latency(started).to_dict()["boundaries"]]
-        warm = gaps[WARM_UP_BOUNDARIES:]
-        rows.append([name, f"{statistics.median(warm):.0f}", f"{min(warm):.0f}", f"{max(warm):.0f}", str(len(warm))])
-    print_table(["pause at an epoch's end, ms", "median", "least", "most", "boundaries"], rows)
 
 
 def measure_checks(bench: Bench) -> None:
@@ -124,10 +99,9 @@ def _seconds(work: Callable[[], object]) -> float:
 def main() -> None:
     with tailrace.EmbeddedKafka() as kafka, session() as spark:
         bench = Bench(kafka, spark)
-        measure_boundaries(bench)
         measure_checks(bench)
         measure_script(bench)
-    print(f"{RATE} rows/s. Machine: {describe_machine()}.")
+    print(f"Machine: {describe_machine()}.")
 
 
 if __name__ == "__main__":

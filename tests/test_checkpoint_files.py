@@ -39,6 +39,11 @@ def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {entry.name: (stat.S_IMODE(entry.stat().st_mode), entry.read_bytes()) for entry in folder.iterdir()}
 
 
+def hadoop_path(spark: SparkSession, path: Path) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.hadoop.fs.Path(str(path))
+
+
 class TestAFile:
     @pytest.mark.parametrize("text", ["", "v1\n{}", "x" * 512, TEXT, TEXT * 100])
     def test_is_the_same_as_spark_s_own(self, one_file: Any, tmp_path: Path, text: str) -> None:
@@ -56,13 +61,16 @@ class TestAFile:
         one_file.write(path, TEXT, True, writer)
         assert one_file.read(path, reader) == TEXT
 
-    def test_that_was_damaged_is_refused(self, one_file: Any, tmp_path: Path) -> None:
-        """More than Spark's own does, which writes checksums and does not look at them."""
-        path = tmp_path / "7"
+    @pytest.mark.parametrize("name", ["with space", "50%25 off", "ünïcode"])
+    def test_with_a_strange_name(self, one_file: Any, tmp_path: Path, name: str) -> None:
+        path = tmp_path / name / "7"
+        path.parent.mkdir()
         one_file.write(str(path), TEXT, False, "tailrace")
-        path.write_bytes(path.read_bytes().replace(b"line 9\n", b"line 8\n"))
-        with pytest.raises(Py4JJavaError, match="ChecksumException"):
-            one_file.read(str(path), "tailrace")
+        assert path.read_text() == TEXT == one_file.read(str(path), "spark")
+
+    def test_has_hadoop_s_permissions_whatever_the_process_s_mask(self, one_file: Any, tmp_path: Path) -> None:
+        one_file.write(str(tmp_path / "7"), TEXT, False, "tailrace")
+        assert {mode for mode, _ in tree(tmp_path).values()} == {0o644}
 
     def test_is_never_replaced_unless_asked(self, one_file: Any, tmp_path: Path) -> None:
         path = str(tmp_path / "7")
@@ -71,6 +79,19 @@ class TestAFile:
             one_file.write(path, "second", False, "tailrace")
         assert one_file.read(path, "spark") == "first"
         assert set(tree(tmp_path)) == {"7", ".7.crc"}
+
+    def test_after_somebody_deleted_its_predecessor_by_hand(self, one_file: Any, tmp_path: Path) -> None:
+        """The old checksums are not left beside the new file, wherever the machine stops."""
+        steps = one_file.write(str(tmp_path / "all"), TEXT, False, NEVER, False)
+        for last in range(steps):
+            path = tmp_path / f"{last}" / "7"
+            path.parent.mkdir()
+            one_file.write(str(path), "old", False, "spark")
+            path.unlink()
+            one_file.write(str(path), TEXT, False, last, False)
+            if path.exists():
+                sums = path.with_name(".7.crc")
+                assert not sums.exists() or len(sums.read_bytes()) > 12, "those of the longer text"
 
     def test_that_is_cancelled_leaves_nothing(self, one_file: Any, tmp_path: Path) -> None:
         one_file.cancel(str(tmp_path / "7"), TEXT)
@@ -81,23 +102,29 @@ class TestAFile:
             one_file.write(str(tmp_path / "missing" / "7"), TEXT, False, "tailrace")
 
     def test_a_folder_is_made_with_its_parents(self, one_file: Any, spark: SparkSession, tmp_path: Path) -> None:
-        jvm: Any = spark._jvm
-        files = one_file.managerOf(str(tmp_path / "x"), "tailrace")
-        files.mkdirs(jvm.org.apache.hadoop.fs.Path(str(tmp_path / "a" / "b")))
-        one_file.managerOf(str(tmp_path / "x"), "spark").mkdirs(
-            jvm.org.apache.hadoop.fs.Path(str(tmp_path / "c" / "b"))
-        )
-        modes = [stat.S_IMODE((tmp_path / name / "b").stat().st_mode) for name in ("a", "c")]
+        for manager in MANAGERS:
+            folder = tmp_path / manager / "in" / "it"
+            one_file.managerOf(str(tmp_path / "x"), manager).mkdirs(hadoop_path(spark, folder))
+            one_file.managerOf(str(tmp_path / "x"), manager).mkdirs(hadoop_path(spark, folder))
+        modes = [stat.S_IMODE((tmp_path / manager / "in" / "it").stat().st_mode) for manager in MANAGERS]
         assert modes[0] == modes[1]
+
+    def test_a_folder_that_is_a_link(self, one_file: Any, spark: SparkSession, tmp_path: Path) -> None:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "link").symlink_to(tmp_path / "real")
+        one_file.managerOf(str(tmp_path / "link" / "7"), "tailrace").createCheckpointDirectory()
+        one_file.write(str(tmp_path / "link" / "7"), TEXT, False, "tailrace")
+        assert (tmp_path / "real" / "7").read_text() == TEXT
 
 
 class TestAMachineThatStops:
     @pytest.mark.parametrize("overwrite", [False, True])
+    @pytest.mark.parametrize("loses_power", [False, True])
     def test_before_any_step_leaves_the_old_file_or_the_new(
-        self, one_file: Any, tmp_path: Path, overwrite: bool
+        self, spark: SparkSession, one_file: Any, tmp_path: Path, overwrite: bool, loses_power: bool
     ) -> None:
         seen = set()
-        steps = one_file.write(str(tmp_path / "all"), TEXT, overwrite, NEVER)
+        steps = one_file.write(str(tmp_path / "all"), TEXT, overwrite, NEVER, loses_power)
         assert steps >= 10
         for last in range(steps):
             folder = tmp_path / f"stopped-at-{last}"
@@ -105,7 +132,11 @@ class TestAMachineThatStops:
             path = str(folder / "7")
             if overwrite:
                 one_file.write(path, "old", True, "spark")
-            one_file.write(path, TEXT, overwrite, last)
+            one_file.write(path, TEXT, overwrite, last, loses_power)
+            listed = one_file.managerOf(path, "tailrace").list(hadoop_path(spark, folder))
+            assert {status.getPath().getName() for status in listed} <= {"7"}, (
+                "what it left behind is nobody's business"
+            )
             found = {one_file.read(path, manager) for manager in MANAGERS}
             assert len(found) == 1, f"at step {last} Tailrace and Spark do not read the same"
             seen |= found

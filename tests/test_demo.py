@@ -50,6 +50,10 @@ def test_both_modes_on_an_embedded_broker(tmp_path: Path, own_temporary_folder: 
     # No absolute times: only that rows flowed in one mode and waited for batches in the other.
     assert reports["real-time"]["p50_ms"] < reports["micro-batch"]["p50_ms"] / 4
     assert len(reports["real-time"]["epoch_boundaries_s"]) >= 1
+    # Cold and warm apart.
+    assert answer["seam"]["boundaries"] >= 1
+    assert len(answer["cold_seams_ms"]) >= 5
+    assert "Nothing is read between epochs for" in answer["method"]
     assert json.loads((output / "figures.json").read_text()) == answer
     assert Path(answer["plot"]).read_bytes().startswith(b"\x89PNG")
     assert "spans" in answer["method"]

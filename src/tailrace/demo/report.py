@@ -13,6 +13,7 @@ from tailrace.demo.run import DemoResult, Mode
 from tailrace.harness import plot_latency
 from tailrace.harness.machine import describe_machine
 from tailrace.harness.report import LABELS
+from tailrace.monitor.epochs import seam_in_words
 
 
 def method(result: DemoResult) -> str:
@@ -27,8 +28,16 @@ def method(result: DemoResult) -> str:
     measured = " and ".join(f"{report.seconds:.0f} s ({mode.value})" for mode, report in result.reports.items())
     return (
         f"{options.rate} payments/s, open loop, measured for {measured} after a warm-up; latency from the "
-        f"intended send time to an independent consumer, broker and all on one machine.{spans}"
+        f"intended send time to an independent consumer, broker and all on one machine.{spans}{_pause(result)}"
     )
+
+
+def _pause(result: DemoResult) -> str:
+    """Warm and cold apart: a JVM's first boundaries are not like those that follow."""
+    if result.seam is None:
+        return ""
+    cold = f", and {result.cold_seams_ms[0]:,.0f} ms at the very first of a cold JVM" if result.cold_seams_ms else ""
+    return f" Nothing is read between epochs for {seam_in_words(result.seam)}{cold}."
 
 
 def table(result: DemoResult) -> Table:
@@ -67,6 +76,8 @@ def to_dict(result: DemoResult, plot: Path | None) -> dict[str, Any]:
         "seconds": result.options.seconds,
         "epoch_seconds": result.options.epoch_s,
         "reports": {mode.value: report.to_dict() for mode, report in result.reports.items()},
+        "seam": result.seam,
+        "cold_seams_ms": [round(seam, 1) for seam in result.cold_seams_ms],
         "times_lower": {name: round(ratio, 2) for name, ratio in speed_up(result).items()},
         "plot": str(plot) if plot else None,
         "spark_log": str(result.spark_log),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -29,6 +30,7 @@ from tailrace.errors import TailraceError
 from tailrace.harness import LatencyReport, LoadTest, epoch_ends
 from tailrace.harness.epochs import wait_for_epochs
 from tailrace.kafka import EmbeddedKafka, create_topics, delete_topics, require_broker
+from tailrace.monitor.measure import latency
 from tailrace.session import configure
 from tailrace.web.application import dashboard
 
@@ -73,6 +75,10 @@ class DemoResult:
     options: DemoOptions
     reports: dict[Mode, LatencyReport]
     spark_log: Path
+    seam: dict[str, Any] | None = None
+    """The pause between epochs while it was measured, see `tailrace.monitor.epochs`."""
+    cold_seams_ms: tuple[float, ...] = ()
+    """The first pauses between epochs, while the JVM had not yet compiled what they run."""
 
 
 def run_demo(options: DemoOptions, view: DemoView, on_measured: Callable[[DemoResult], None]) -> DemoResult:
@@ -89,7 +95,7 @@ def run_demo(options: DemoOptions, view: DemoView, on_measured: Callable[[DemoRe
         _show_dashboard(spark, stack)
         run = _Run(spark, topics, model, options, folder)
         reports = {mode: run.measure(mode, view) for mode in options.modes}
-        result = DemoResult(options, reports, log)
+        result = DemoResult(options, reports, log, run.seam, run.cold_seams_ms)
         on_measured(result)
         if options.keep:
             run.go_on()
@@ -189,6 +195,8 @@ class _Run:
         self.bootstrap_servers = topics.bootstrap_servers
         self.options = options
         self.folder = folder
+        self.seam: dict[str, Any] | None = None
+        self.cold_seams_ms: tuple[float, ...] = ()
 
     def measure(self, mode: Mode, view: DemoView) -> LatencyReport:
         with view.phase(f"Warming up ({mode.value})"):
@@ -200,7 +208,10 @@ class _Run:
             load.wait_for_output(timeout_s=90, records=WARM_UP_S * self.options.rate // 2, check=check)
             with view.measuring(mode.value, seconds) as load.on_snapshot:
                 report = load.measure(seconds=seconds, check=check)
-            return report.with_epoch_ends(epoch_ends(query)) if mode is Mode.REAL_TIME else report
+            if mode is not Mode.REAL_TIME:
+                return report
+            self.seam = latency(query).to_dict()["seam"]
+            return report.with_epoch_ends(epoch_ends(query))
 
     def go_on(self) -> None:
         """Run in Real-Time Mode until Ctrl-C."""
@@ -230,6 +241,8 @@ class _Run:
                 check = _raise_if_failed(query)
                 load.wait_for_output(timeout_s=90, check=check)
                 wait_for_epochs(query, WARM_UP_EPOCHS, check=check)
+                boundaries = latency(query).to_dict()["boundaries"]
+                self.cold_seams_ms = tuple(boundary["gap_ms"] for boundary in boundaries)
         finally:
             _stop(lambda: self.spark.conf.unset(SHORTEST_EPOCH_KEY))
 

@@ -110,7 +110,8 @@ class LatencyReport:
     def with_epoch_ends(self, ends: Iterable[float]) -> LatencyReport:
         """The report of a query whose epochs ended at these times, in seconds since 1970."""
         offsets = (end - self.started_ns / 1e9 for end in ends)
-        inside = tuple(offset for offset in offsets if 0 <= offset <= self.seconds)
+        # At the very edges a pause would be seen in part.
+        inside = tuple(offset for offset in offsets if SEAM_WITHIN_S <= offset <= self.seconds - SEAM_WITHIN_S)
         return dataclasses.replace(self, epoch_boundaries_s=inside)
 
     @property

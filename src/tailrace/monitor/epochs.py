@@ -15,8 +15,8 @@ KEPT_EPOCHS = 3
 # What happens between the last row of an epoch and the first of the next, in this order.
 PARTS = {
     "finish": "tasks end: what is on its way is worked on, state is committed, the sink is flushed",
-    "log": "the driver writes the epoch's offsets and its commit",
-    "plan": "the driver plans the next epoch",
+    "log": "the sink commits, the driver writes the epoch's offsets and its commit",
+    "plan": "the driver reports the progress, asks the source how far it is, and plans the next epoch",
     "launch": "its tasks start and find each other, the source and the sink",
 }
 

@@ -1,13 +1,15 @@
 package org.apache.spark.sql.tailrace.checkpoint
 
-import java.io.OutputStream
+import java.io.{IOException, OutputStream}
 import java.nio.ByteBuffer
-import java.nio.file.{FileAlreadyExistsException, Path}
-import java.util.UUID
+import java.nio.file.{FileAlreadyExistsException, Files, Path}
+import java.nio.file.attribute.PosixFilePermission
+import java.util.{Set => JSet, UUID}
 
 import org.apache.hadoop.fs.{FileAlreadyExistsException => HadoopFileAlreadyExistsException}
 
 import org.apache.spark.TaskContext
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
 /** A file that is written under a name that nobody looks at, and is there all at once when it is closed. */
@@ -15,12 +17,16 @@ private[checkpoint] final class AtomicFile private (target: Path, overwrite: Boo
     extends CancellableFSDataOutputStream(draft) {
   private var ended = false
 
-  def this(target: Path, overwrite: Boolean, disk: Disk) = this(target, overwrite, disk, new Draft(target, disk))
+  def this(target: Path, overwrite: Boolean, disk: Disk, permissions: JSet[PosixFilePermission]) =
+    this(target, overwrite, disk, new Draft(target, disk, permissions))
 
   override def close(): Unit = end {
     flush()
     draft.finish()
     publish()
+    // Before the folder is synced, so that a machine that stops after that leaves no draft.
+    draft.remove()
+    disk.syncFolder(target.getParent)
   }
 
   override def cancel(): Unit = end(())
@@ -35,9 +41,11 @@ private[checkpoint] final class AtomicFile private (target: Path, overwrite: Boo
 
   private def publish(): Unit = {
     val sums = HadoopChecksums.of(target)
-    if (overwrite) {
-      // Old checksums must never lie beside a new file. A file without any is read unverified.
+    // Old checksums must never lie beside a new file. A file without any is as good.
+    if (overwrite || !Files.exists(target)) {
       disk.remove(sums)
+    }
+    if (overwrite) {
       disk.replace(draft.file, target)
     } else {
       try disk.publish(draft.file, target)
@@ -47,21 +55,23 @@ private[checkpoint] final class AtomicFile private (target: Path, overwrite: Boo
       }
     }
     disk.replace(draft.sums, sums)
-    disk.syncFolder(target.getParent)
   }
 }
 
 /** A file under construction and its checksums. */
-private[checkpoint] final class Draft(target: Path, disk: Disk) extends OutputStream {
-  // Named as Spark names its own, so that either sweeps up what the other left behind.
+private[checkpoint] final class Draft(target: Path, disk: Disk, permissions: JSet[PosixFilePermission])
+    extends OutputStream
+    with Logging {
+  // Named as Spark names its own.
   private val task = Option(TaskContext.get()).fold("")(context => s".TID${context.taskAttemptId()}")
   val file: Path = target.resolveSibling(s".${target.getFileName}.${UUID.randomUUID}$task.tmp")
   val sums: Path = HadoopChecksums.of(file)
 
-  private val channel = disk.create(file)
+  private val channel = disk.create(file, permissions)
   private val buffer = new Array[Byte](Draft.BufferBytes)
   private var buffered = 0
   private val counted = new HadoopChecksums
+  private var isBroken = false
 
   override def write(byte: Int): Unit = {
     if (buffered == buffer.length) {
@@ -88,27 +98,40 @@ private[checkpoint] final class Draft(target: Path, disk: Disk) extends OutputSt
 
   def finish(): Unit = {
     flush()
+    if (isBroken) {
+      // Streams around this one close it whether or not they could write all they had.
+      throw new IOException(s"$target could not be written")
+    }
     disk.sync(channel)
     channel.close()
-    val written = disk.create(sums)
+    val written = disk.create(sums, permissions)
     try {
       disk.write(written, counted.result())
       disk.sync(written)
     } finally written.close()
   }
 
-  def remove(): Unit = {
-    channel.close()
-    disk.remove(file)
-    disk.remove(sums)
+  /** What is left of it, if anything: only litter, and nothing that a caller could do about it. */
+  def remove(): Unit = Seq[() => Unit](() => channel.close(), () => disk.remove(file), () => disk.remove(sums)).foreach { one =>
+    try one()
+    catch {
+      case failure: IOException => logWarning(s"$file is left behind", failure)
+    }
   }
 
-  private def send(bytes: Array[Byte], offset: Int, length: Int): Unit = {
-    disk.write(channel, ByteBuffer.wrap(bytes, offset, length))
-    counted.update(bytes, offset, length)
-  }
+  private def send(bytes: Array[Byte], offset: Int, length: Int): Unit =
+    if (!isBroken) {
+      isBroken = true
+      disk.write(channel, ByteBuffer.wrap(bytes, offset, length))
+      counted.update(bytes, offset, length)
+      isBroken = false
+    }
 }
 
-private object Draft {
+private[checkpoint] object Draft {
   private val BufferBytes = 64 * 1024
+  private val Name = raw"\..+\.[0-9a-f-]{36}(\.TID\d+)?\.tmp".r
+
+  /** Whether a file is one under construction, or what a process that died left of it. */
+  def isOne(name: String): Boolean = Name.matches(name)
 }

@@ -1,16 +1,28 @@
 package org.apache.spark.sql.tailrace.checkpoint
 
+import java.io.IOException
 import java.nio.ByteBuffer
 import java.nio.channels.FileChannel
 import java.nio.file.{FileAlreadyExistsException, FileSystemException, Files, Path}
 import java.nio.file.StandardCopyOption.{ATOMIC_MOVE, REPLACE_EXISTING}
 import java.nio.file.StandardOpenOption.{CREATE_NEW, READ, WRITE}
+import java.nio.file.attribute.PosixFilePermission
+import java.util.{Set => JSet}
 
 import org.apache.hadoop.conf.Configuration
 
 /** The steps of which an atomic write is made; a machine may stop between any two of them. */
 private[checkpoint] trait Disk {
-  def create(file: Path): FileChannel = FileChannel.open(file, CREATE_NEW, WRITE)
+  def create(file: Path, permissions: JSet[PosixFilePermission]): FileChannel = {
+    val channel = FileChannel.open(file, CREATE_NEW, WRITE)
+    permit(file, permissions)
+    channel
+  }
+
+  def createFolder(folder: Path, permissions: JSet[PosixFilePermission]): Unit = {
+    Files.createDirectory(folder)
+    permit(folder, permissions)
+  }
 
   def write(channel: FileChannel, bytes: ByteBuffer): Unit =
     while (bytes.hasRemaining) {
@@ -36,6 +48,13 @@ private[checkpoint] trait Disk {
   /** A name outlives a loss of power only when its folder does. */
   def syncFolder(folder: Path): Unit
 
+  // Whatever the process's own mask is, as Hadoop has it. Not every mounted file system knows permissions.
+  private def permit(file: Path, permissions: JSet[PosixFilePermission]): Unit =
+    try Files.setPosixFilePermissions(file, permissions)
+    catch {
+      case _: UnsupportedOperationException => ()
+    }
+
   // Some mounted file systems have no links. Between the look and the rename another could be faster, as it can with
   // Spark's own manager.
   private def renameIfFree(draft: Path, target: Path): Unit = {
@@ -54,11 +73,18 @@ private[checkpoint] object Disk {
   trait Durable extends Disk {
     override def sync(channel: FileChannel): Unit = channel.force(true)
 
-    override def syncFolder(folder: Path): Unit = {
-      val channel = FileChannel.open(folder, READ)
-      try channel.force(true)
-      finally channel.close()
-    }
+    override def syncFolder(folder: Path): Unit =
+      try {
+        val channel = FileChannel.open(folder, READ)
+        try channel.force(true)
+        finally channel.close()
+      } catch {
+        case refused: IOException if isNotSupported(refused) => ()
+      }
+
+    // Some mounted file systems have nothing to sync in a folder, and say so.
+    private def isNotSupported(refused: IOException): Boolean =
+      Seq("Invalid argument", "Operation not supported", "Function not implemented").exists(refused.getMessage.endsWith)
   }
 
   object Durable extends Durable

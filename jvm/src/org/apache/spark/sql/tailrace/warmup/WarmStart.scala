@@ -57,7 +57,9 @@ object WarmStart extends Rule[SparkPlan] {
     }
     // The watermark moves at the end of an epoch. While partitions are still being caught up with, each at its own
     // pace, an early end could make late rows of rows that are not.
-    if (plan.exists(_.isInstanceOf[EventTimeWatermarkExec])) 0 else wanted
+    val hasWatermark = plan.exists(_.isInstanceOf[EventTimeWatermarkExec])
+    val isLong = plan.collectFirst { case scan: RealTimeStreamScanExec => scan.batchDurationMs > LongestMs }.contains(true)
+    if (isLong && !hasWatermark) wanted else 0
   }
 
   private def shortened(plan: SparkPlan): SparkPlan = plan.transform {

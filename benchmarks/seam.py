@@ -1,0 +1,145 @@
+"""Measure the pause between two epochs, with bare Spark and with Tailrace, in one run and from outside.
+
+Each side has a JVM of its own and does the same: a query is warmed up with short epochs, then records are sent at a
+fixed rate for two minutes with epochs of ten seconds. The pause is the longest silence of the output around the end of
+an epoch. Prints the tables of docs/seam.md, and whether the bars hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import statistics
+from typing import Any
+
+import tailrace
+from benchmarks.common import PARTITIONS, preload, print_table
+from benchmarks.one_jvm import Work, in_a_jvm
+from tailrace.harness.machine import describe_machine
+from tailrace.harness.report import LABELS
+from tailrace.monitor.epochs import PARTS
+
+BARE, OURS = "bare Spark", "Tailrace"
+# So many boundaries until a JVM has compiled what they run: both sides are compared as they are after hours.
+WARM_UP_EPOCHS = 50
+STATELESS, STATEFUL, PYTHON = "stateless", "keyed aggregation", "python udf"
+Results = dict[tuple[str, str], dict[str, Any]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=int, default=125)
+    parser.add_argument("--epoch", type=int, default=10, help="seconds")
+    parser.add_argument("--rate", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=400_000, help="preloaded rows for the throughput; 0 leaves it out")
+    options = parser.parse_args()
+    with tailrace.EmbeddedKafka() as kafka:
+        servers = kafka.bootstrap_servers
+        ours = Work(
+            servers,
+            (STATELESS, STATEFUL, PYTHON),
+            epoch_s=options.epoch,
+            seconds=options.seconds,
+            rate=options.rate,
+            warm_up_epochs=WARM_UP_EPOCHS,
+        )
+        # Bare Spark refuses Python functions.
+        bare = dataclasses.replace(ours, queries=(STATELESS, STATEFUL), tailrace=False)
+        seams = {(side, one["query"]): one for side, work in ((BARE, bare), (OURS, ours)) for one in in_a_jvm(work)}
+        print(
+            f"{options.rate} rows/s, epochs of {options.epoch} s, {options.seconds} s, after {WARM_UP_EPOCHS} short "
+            f"epochs. {describe_machine()}.\n"
+        )
+        print_seams(seams)
+        print_bars(seams)
+        if options.rows:
+            print_throughput(throughput(kafka, options.rows), options.rows)
+
+
+def print_seams(results: Results) -> None:
+    print_table(
+        ["", "pause, ms: median [least–most]", "boundaries", *LABELS.values(), "lost", "twice"],
+        (
+            [
+                f"{query}, {side}",
+                pause(found),
+                str(len(found["seams_ms"])),
+                *(f"{found[name]:.1f}" for name in LABELS),
+                str(found["lost"]),
+                str(found["duplicates"]),
+            ]
+            for (side, query), found in results.items()
+        ),
+    )
+    print("What Tailrace's pause is made of, as `tailrace.latency(query)` says it, medians in ms:\n")
+    print_table(
+        ["", "together", *PARTS],
+        (
+            [query, f"{seam['median_ms']:.0f}", *(f"{seam['parts_ms'][part]:.0f}" for part in PARTS)]
+            for (side, query), found in results.items()
+            if (seam := found["seam"])
+        ),
+    )
+
+
+def print_bars(results: Results) -> None:
+    def seam(side: str, query: str) -> float:
+        return float(statistics.median(results[side, query]["seams_ms"]))
+
+    def tail(side: str, query: str) -> float:
+        return float(results[side, query]["p999_ms"])
+
+    bars = [
+        ("pause, stateless: Tailrace / bare Spark", seam(OURS, STATELESS) / seam(BARE, STATELESS), 0.5),
+        ("pause, keyed aggregation: Tailrace / bare Spark", seam(OURS, STATEFUL) / seam(BARE, STATEFUL), 0.4),
+        ("pause: Python UDF / stateless, both Tailrace", seam(OURS, PYTHON) / seam(OURS, STATELESS), 1.3),
+        ("p99.9, stateless: Tailrace / bare Spark", tail(OURS, STATELESS) / tail(BARE, STATELESS), 0.5),
+        ("p99.9, keyed aggregation: Tailrace / bare Spark", tail(OURS, STATEFUL) / tail(BARE, STATEFUL), 0.5),
+    ]
+    print_table(
+        ["ratio", "measured", "bar", ""],
+        ([name, f"{ratio:.2f}", f"≤ {most}", "holds" if ratio <= most else "missed"] for name, ratio, most in bars),
+    )
+
+
+def throughput(kafka: tailrace.EmbeddedKafka, rows: int) -> dict[tuple[str, str], list[float]]:
+    """Twice in turn, so that a slow moment of the machine does not fall on one side alone."""
+    kafka.create_topics(["preloaded"], partitions=PARTITIONS)
+    preload(kafka.bootstrap_servers, "preloaded", rows)
+    rates: dict[tuple[str, str], list[float]] = {}
+    for _ in range(2):
+        for side in (BARE, OURS):
+            work = Work(
+                servers=kafka.bootstrap_servers,
+                queries=(STATELESS, STATEFUL),
+                tailrace=side == OURS,
+                preloaded="preloaded",
+                preloaded_rows=rows,
+            )
+            for one in in_a_jvm(work):
+                rates.setdefault((side, one["query"]), []).append(one["rows_per_s"])
+    return rates
+
+
+def print_throughput(rates: dict[tuple[str, str], list[float]], rows: int) -> None:
+    print(f"Throughput within an epoch, over {rows:,} preloaded rows, rows/s, two rounds:\n")
+    print_table(
+        ["", BARE, OURS, "ratio of the means"],
+        (
+            [
+                query,
+                *(" / ".join(f"{rate:,.0f}" for rate in rates[side, query]) for side in (BARE, OURS)),
+                f"{statistics.mean(rates[OURS, query]) / statistics.mean(rates[BARE, query]):.2f}",
+            ]
+            for query in (STATELESS, STATEFUL)
+        ),
+    )
+
+
+def pause(found: dict[str, Any]) -> str:
+    seams = found["seams_ms"]
+    return f"{statistics.median(seams):.0f} [{min(seams):.0f}–{max(seams):.0f}]"
+
+
+if __name__ == "__main__":
+    main()

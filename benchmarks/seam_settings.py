@@ -1,0 +1,89 @@
+"""Measure the settings that shorten the pause between epochs one by one, each against all others as Tailrace has them.
+
+Prints a table of docs/seam.md. Every variant has a JVM of its own; rounds are in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections import defaultdict
+
+import tailrace
+from benchmarks.common import PARTITIONS, preload, print_table
+from benchmarks.one_jvm import Work, in_a_jvm
+from tailrace.harness.machine import describe_machine
+
+JAVA = "spark.driver.extraJavaOptions"
+HEAP = "spark.driver.memory"
+FILES = "spark.sql.streaming.checkpointFileManagerClass"
+SPARKS_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
+
+VARIANTS: dict[str, dict[str, str]] = {
+    "as Tailrace sets it": {},
+    "Spark's own checkpoint files": {FILES: SPARKS_FILES},
+    "checkpoint files left to the system (`spark.tailrace.checkpoint.fsync=false`)": {
+        "spark.tailrace.checkpoint.fsync": "false"
+    },
+    "heap of 3 GB": {HEAP: "3g"},
+    "G1 (Java's default from two cores and 2 GB on)": {JAVA: "-XX:+UseG1GC"},
+    "ParallelGC": {JAVA: "-XX:+UseParallelGC"},
+    "SerialGC": {JAVA: "-XX:+UseSerialGC"},
+    "ZGC": {JAVA: "-XX:+UseZGC"},
+    "only the quick compiler (`-XX:TieredStopAtLevel=1`)": {JAVA: "-XX:TieredStopAtLevel=1"},
+    "one thread for the driver's messages": {"spark.rpc.netty.dispatcher.numThreads": "1"},
+    "TCP to Python workers and no batching on the way": {"spark.python.unix.domain.socket.enabled": "false"},
+}
+QUERIES = ("stateless", "keyed aggregation")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seconds", type=int, default=30)
+    parser.add_argument("--rows", type=int, default=400_000, help="preloaded rows for the throughput; 0 leaves it out")
+    parser.add_argument("--only", help="variants whose name has this in it, besides the first")
+    options = parser.parse_args()
+    names = [name for name in VARIANTS if not VARIANTS[name] or (options.only or "") in name]
+    seams: dict[tuple[str, str], list[float]] = defaultdict(list)
+    rates: dict[tuple[str, str], list[float]] = defaultdict(list)
+    with tailrace.EmbeddedKafka() as kafka:
+        kafka.create_topics(["preloaded"], partitions=PARTITIONS)
+        preload(kafka.bootstrap_servers, "preloaded", options.rows)
+        for _ in range(options.rounds):
+            for name in names:
+                work = Work(
+                    kafka.bootstrap_servers, QUERIES, settings=VARIANTS[name], epoch_s=2, seconds=options.seconds
+                )
+                for one in in_a_jvm(work):
+                    seams[name, one["query"]] += one["seams_ms"]
+                if options.rows:
+                    loaded = Work(
+                        kafka.bootstrap_servers,
+                        QUERIES,
+                        settings=VARIANTS[name],
+                        preloaded="preloaded",
+                        preloaded_rows=options.rows,
+                    )
+                    for one in in_a_jvm(loaded):
+                        rates[name, one["query"]].append(one["rows_per_s"])
+    print(f"200 rows/s, epochs of 2 s, {options.rounds} × {options.seconds} s. {describe_machine()}.\n")
+    print_table(
+        ["", *(f"pause, {query}, ms" for query in QUERIES), *(f"{query}, rows/s" for query in QUERIES)],
+        (
+            [
+                name,
+                *(pause(seams[name, query]) for query in QUERIES),
+                *(f"{statistics.mean(rates[name, query]):,.0f}" if rates[name, query] else "" for query in QUERIES),
+            ]
+            for name in names
+        ),
+    )
+
+
+def pause(seams: list[float]) -> str:
+    return f"{statistics.median(seams):.0f} [{min(seams):.0f}–{max(seams):.0f}]"
+
+
+if __name__ == "__main__":
+    main()

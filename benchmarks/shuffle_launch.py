@@ -1,0 +1,76 @@
+"""Measure what the streaming shuffle takes at the start of each epoch, from Spark's own log.
+
+Every epoch each writer starts a server, and each reader asks the driver for the writers until all are known, every ten
+milliseconds, and connects to each. Prints a table of docs/seam.md.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import tempfile
+from collections import defaultdict
+from datetime import datetime
+from pathlib import Path
+
+import tailrace
+from benchmarks.common import print_table
+from benchmarks.one_jvm import Work, in_a_jvm
+from tailrace.harness.machine import describe_machine
+
+LOGGING = """
+rootLogger.level = error
+logger.shuffle.name = org.apache.spark.shuffle.streaming
+logger.shuffle.level = info
+logger.shuffle.appenderRef.file.ref = file
+logger.network.name = org.apache.spark.network.client
+logger.network.level = info
+logger.network.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} [%t] %m%n
+"""
+COLD_EPOCHS = 40
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, tailrace.EmbeddedKafka() as kafka:
+        log, logging = Path(folder) / "shuffle.log", Path(folder) / "log4j2.properties"
+        logging.write_text(LOGGING.format(log=log))
+        settings = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"}
+        work = Work(
+            kafka.bootstrap_servers, ("keyed aggregation",), settings=settings, epoch_s=2, seconds=60, warm_up_epochs=40
+        )
+        [found] = in_a_jvm(work)
+        taken = steps(log.read_text().splitlines())
+    print(f"2 writers, 2 readers, {len(found['seams_ms'])} warm boundaries. {describe_machine()}.\n")
+    print_table(
+        ["at the start of an epoch, ms", "median", "longest"],
+        ([what, f"{statistics.median(values):.0f}", f"{max(values):.0f}"] for what, values in taken.items()),
+    )
+    launch = found["seam"]["parts_ms"]["launch"]
+    print(f"The whole launch takes {launch:.0f} ms (median), the pause {found['seam']['median_ms']:.0f} ms.")
+
+
+def steps(lines: list[str]) -> dict[str, list[float]]:
+    taken: dict[str, list[float]] = defaultdict(list)
+    creating: dict[str, datetime] = {}
+    for line in lines:
+        at = datetime.fromisoformat(line.split(" ")[0].replace(",", "."))
+        thread = line.partition("[")[2].partition("]")[0]
+        if "Creating shuffle server" in line:
+            creating[thread] = at
+        elif "Created shuffle server" in line and thread in creating:
+            taken["a writer's server"].append((at - creating.pop(thread)).total_seconds() * 1000)
+        elif connected := re.search(r"Successfully created connection to \S+ after (\d+) ms", line):
+            taken["a reader's connection"].append(float(connected[1]))
+        elif exited := re.search(r"Task discovery thread exited. Took (\d+) ms", line):
+            taken["a reader knows all writers and is connected to each"].append(float(exited[1]))
+    # The first epochs are those of a cold JVM.
+    return {what: values[2 * COLD_EPOCHS :] for what, values in taken.items()}
+
+
+if __name__ == "__main__":
+    main()
