@@ -63,7 +63,8 @@ def running(
     query: DataFrame, servers: str, topic: str, *, epoch: str | None = "5 minutes", **options: str
 ) -> Iterator[StreamingQuery]:
     """The query in Real-Time Mode, or in micro-batch without an epoch."""
-    with tempfile.TemporaryDirectory(prefix="tailrace-bench-") as checkpoint:
+    # A task that is being cancelled may still write to it.
+    with tempfile.TemporaryDirectory(prefix="tailrace-bench-", ignore_cleanup_errors=True) as checkpoint:
         writer = query.writeStream.format("kafka").outputMode("update").option("kafka.bootstrap.servers", servers)
         writer = writer.option("topic", topic).options(**options).option("checkpointLocation", checkpoint)
         if epoch is not None:

@@ -31,29 +31,34 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=125)
     parser.add_argument("--epoch", type=int, default=10, help="seconds")
     parser.add_argument("--rate", type=int, default=200)
-    parser.add_argument("--rows", type=int, default=400_000, help="preloaded rows for the throughput; 0 leaves it out")
+    parser.add_argument("--rows", type=int, default=400_000, help="preloaded rows for the throughput")
+    parser.add_argument("--only", choices=("pause", "throughput"))
     options = parser.parse_args()
     with tailrace.EmbeddedKafka() as kafka:
-        servers = kafka.bootstrap_servers
-        ours = Work(
-            servers,
-            (STATELESS, STATEFUL, PYTHON),
-            epoch_s=options.epoch,
-            seconds=options.seconds,
-            rate=options.rate,
-            warm_up_epochs=WARM_UP_EPOCHS,
-        )
-        # Bare Spark refuses Python functions.
-        bare = dataclasses.replace(ours, queries=(STATELESS, STATEFUL), tailrace=False)
-        seams = {(side, one["query"]): one for side, work in ((BARE, bare), (OURS, ours)) for one in in_a_jvm(work)}
-        print(
-            f"{options.rate} rows/s, epochs of {options.epoch} s, {options.seconds} s, after {WARM_UP_EPOCHS} short "
-            f"epochs. {describe_machine()}.\n"
-        )
-        print_seams(seams)
-        print_bars(seams)
-        if options.rows:
+        if options.only != "throughput":
+            print_pauses(kafka.bootstrap_servers, options)
+        if options.only != "pause":
             print_throughput(throughput(kafka, options.rows), options.rows)
+
+
+def print_pauses(servers: str, options: argparse.Namespace) -> None:
+    ours = Work(
+        servers,
+        (STATELESS, STATEFUL, PYTHON),
+        epoch_s=options.epoch,
+        seconds=options.seconds,
+        rate=options.rate,
+        warm_up_epochs=WARM_UP_EPOCHS,
+    )
+    # Bare Spark refuses Python functions.
+    bare = dataclasses.replace(ours, queries=(STATELESS, STATEFUL), tailrace=False)
+    results = {(side, one["query"]): one for side, work in ((BARE, bare), (OURS, ours)) for one in in_a_jvm(work)}
+    print(
+        f"{options.rate} rows/s, epochs of {options.epoch} s, {options.seconds} s, after {WARM_UP_EPOCHS} short "
+        f"epochs. {describe_machine()}.\n"
+    )
+    print_seams(results)
+    print_bars(results)
 
 
 def print_seams(results: Results) -> None:

@@ -19,13 +19,8 @@ from benchmarks.one_jvm import Work, in_a_jvm
 from tailrace.harness.machine import describe_machine
 
 LOGGING = """
-rootLogger.level = error
-logger.shuffle.name = org.apache.spark.shuffle.streaming
-logger.shuffle.level = info
-logger.shuffle.appenderRef.file.ref = file
-logger.network.name = org.apache.spark.network.client
-logger.network.level = info
-logger.network.appenderRef.file.ref = file
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
 appender.file.type = File
 appender.file.name = file
 appender.file.fileName = {log}
@@ -58,6 +53,9 @@ def steps(lines: list[str]) -> dict[str, list[float]]:
     taken: dict[str, list[float]] = defaultdict(list)
     creating: dict[str, datetime] = {}
     for line in lines:
+        # A message may have several lines.
+        if not re.match(r"\d{4}-\d\d-\d\dT", line):
+            continue
         at = datetime.fromisoformat(line.split(" ")[0].replace(",", "."))
         thread = line.partition("[")[2].partition("]")[0]
         if "Creating shuffle server" in line:

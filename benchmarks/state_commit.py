@@ -18,8 +18,8 @@ import tailrace
 from benchmarks.common import Bench, print_table, read, rows_in, running, session
 from tailrace.harness.machine import describe_machine
 
-EPOCH_S = 8
-SIZES = (1_000, 100_000, 1_000_000)
+EPOCH_S = 6
+SIZES = (10_000, 100_000, 1_000_000)
 CHANGED = (100, 10_000, 100_000)
 VARIANTS: dict[str, dict[str, str]] = {
     "changelog (Real-Time Mode's own)": {},
@@ -29,7 +29,7 @@ VARIANTS: dict[str, dict[str, str]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--boundaries", type=int, default=5, help="for each figure")
+    parser.add_argument("--boundaries", type=int, default=4, help="for each figure")
     options = parser.parse_args()
     rows: list[list[str]] = []
     with tailrace.EmbeddedKafka() as kafka, session(**{"spark.driver.memory": "3g"}) as spark:

@@ -175,6 +175,23 @@ class TestReport:
         path = plot_latency({"one": report, "two": report}, tmp_path / "plot.png", title="title")
         assert path.read_bytes().startswith(b"\x89PNG")
 
+    def test_a_pause_at_the_end_of_an_epoch_is_the_longest_silence_around_it(self) -> None:
+        """Records are due every 10 ms and take 1 ms, but those due within the pause wait for its end."""
+        pauses = {3.0: 0.25, 6.0: 0.12, 8.0: 0.3}
+        latencies = []
+        for number in range(1000):
+            due = number / 100
+            waits = next((start + length - due for start, length in pauses.items() if start <= due < start + length), 0)
+            latencies.append((due, int((waits + 0.001) * 1e6)))
+        report = LatencyReport.from_latencies(latencies, expected=1000, duplicates=0, started_ns=10**9, seconds=10)
+        # By Spark's account two epochs ended there, one where nothing was to be seen, and one at the window's edge.
+        measured = report.with_epoch_ends([4.1, 5.0 + 1, 7.05, 10.9])
+        assert measured.epoch_boundaries_s == pytest.approx((3.1, 5.0, 6.05))
+        assert measured.seams_ms == pytest.approx((260, 0, 130), abs=1)
+        assert measured.to_dict()["seams_ms"] == [round(seam, 1) for seam in measured.seams_ms]
+        assert report.seams_ms == ()
+        assert [round(silence.at_s, 2) for silence in report.silences] == [2.99, 5.99, 7.99]
+
     def test_nothing_received(self, tmp_path: Path) -> None:
         report = LatencyReport.from_latencies([], expected=5, duplicates=0, started_ns=0, seconds=1)
         assert (report.received, report.lost, report.max_ms) == (0, 5, 0)

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import tailrace
 from tailrace import TailraceError
 from tailrace._defaults import REAL_TIME_DEFAULTS
+from tailrace._driver_jvm import COLLECTOR, OPTIONS_KEY
 from tailrace._plugin import EXTENSION_CLASS, PLUGIN_CLASS, plugin_jar
 from tests.helpers.processes import Completed, run_python
 
@@ -60,10 +61,23 @@ class TestOptions:
         assert options["spark.sql.extensions"] == f"c.D,e.F,{EXTENSION_CLASS}"
         assert options["spark.jars"].startswith("/x.jar,")
 
+    def test_the_driver_s_collector(self) -> None:
+        assert self.options()[OPTIONS_KEY] == COLLECTOR
+        assert self.options(spark__driver__extraJavaOptions="-Dmine=1")[OPTIONS_KEY] == f"-Dmine=1 {COLLECTOR}"
+        for users in ("-XX:+UseG1GC", "-Dmine=1 -XX:+UseZGC -Dyours=2"):
+            assert self.options(spark__driver__extraJavaOptions=users)[OPTIONS_KEY] == users
+        assert OPTIONS_KEY not in self.options(spark__driver__defaultJavaOptions="-XX:+UseSerialGC")
+
+    def test_a_collector_in_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With two collectors a JVM does not start."""
+        monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xmx1g -XX:+UseSerialGC")
+        assert OPTIONS_KEY not in self.options()
+
     def test_twice_is_once(self) -> None:
         builder = tailrace.configure(tailrace.configure(SparkSession.builder))
         assert builder._options["spark.plugins"] == PLUGIN_CLASS
         assert builder._options["spark.jars"].count("tailrace-plugin.jar") == 1
+        assert builder._options[OPTIONS_KEY] == COLLECTOR
 
     def test_a_users_value_wins(self) -> None:
         key = REAL_TIME_DEFAULTS[0].key
@@ -184,6 +198,8 @@ class TestRunningSession:
         assert f"plugin {tailrace.__version__}" in result.stdout, result.stderr
         assert f"plugins {PLUGIN_CLASS}" in result.stdout
         assert "kept 7" in result.stdout
+        # Too late for the driver's JVM. spark-submit sends what Python says to its own standard output.
+        assert f"--driver-java-options '{COLLECTOR}'" in result.stdout
 
     @pytest.mark.chaos
     def test_a_standalone_master_and_its_executors(self, tmp_path: Path) -> None:

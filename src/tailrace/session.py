@@ -19,6 +19,7 @@ from rich.markup import escape
 from tailrace import _jars
 from tailrace._console import console
 from tailrace._defaults import REAL_TIME_DEFAULTS
+from tailrace._driver_jvm import driver_options, say_if_too_late
 from tailrace._interrupts import interrupts_deferred
 from tailrace._java import require_java
 from tailrace._plugin import CLIENT_VERSION_KEY, EXTENSION_CLASS, LISTENER_CLASS, PLUGIN_CLASS, is_loaded, plugin_jar
@@ -95,6 +96,7 @@ class RealTimeBuilder(SparkSession.Builder):
         }
         defaults = {default.key: default.value for default in REAL_TIME_DEFAULTS} | _cores_of_local_cluster(conf)
         defaults[CLIENT_VERSION_KEY] = __version__
+        options |= driver_options(conf)
         self._options.update(options | {key: value for key, value in defaults.items() if key not in conf})
 
     def _prepare_jvm(self) -> None:
@@ -104,6 +106,7 @@ class RealTimeBuilder(SparkSession.Builder):
             _same_python_for_local_workers(user_conf(self._options))
             with interrupts_deferred():
                 SparkContext._ensure_initialized(conf=spark_conf(self))
+            say_if_too_late(user_conf(self._options))
             _add_to_driver(self._options["spark.jars"])
 
 

@@ -1,0 +1,56 @@
+"""What the driver's JVM is started with: it plans every epoch, so that its pauses are everybody's."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark import SparkContext
+
+OPTIONS_KEY = "spark.driver.extraJavaOptions"
+# It does less work with every write to memory than Java's default for servers (G1): see docs/seam.md.
+COLLECTOR = "-XX:+UseParallelGC"
+
+_ANY_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+# Where else a JVM gets options from. With two collectors it does not start.
+_VARIABLES = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+_OPTIONS_KEYS = (OPTIONS_KEY, "spark.driver.defaultJavaOptions")
+
+logger = logging.getLogger("tailrace")
+_said = False
+
+
+def driver_options(conf: Mapping[str, str]) -> dict[str, str]:
+    """The user's own options for the driver's JVM and ours, unless the user has chosen a collector."""
+    if _names_collector(conf):
+        return {}
+    return {OPTIONS_KEY: f"{conf.get(OPTIONS_KEY, '')} {COLLECTOR}".strip()}
+
+
+def say_if_too_late(conf: Mapping[str, str]) -> None:
+    """A JVM that already runs cannot be given options any more."""
+    global _said
+    jvm: Any = SparkContext._jvm
+    arguments = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+    if _said or any(_ANY_COLLECTOR.match(str(argument)) for argument in arguments) or _users_collector(conf):
+        return
+    _said = True
+    logger.warning(
+        "The driver's JVM was started before tailrace.configure, without %s, which shortens the pause between epochs. "
+        "With spark-submit: --driver-java-options '%s'.",
+        COLLECTOR,
+        COLLECTOR,
+    )
+
+
+def _names_collector(conf: Mapping[str, str]) -> bool:
+    texts = [conf.get(key, "") for key in _OPTIONS_KEYS] + [os.environ.get(name, "") for name in _VARIABLES]
+    return any(_ANY_COLLECTOR.search(text) for text in texts)
+
+
+def _users_collector(conf: Mapping[str, str]) -> bool:
+    """Another than ours, by which the user has decided."""
+    return any(found != COLLECTOR for key in _OPTIONS_KEYS for found in _ANY_COLLECTOR.findall(conf.get(key, "")))
