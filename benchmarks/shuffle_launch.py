@@ -27,7 +27,7 @@ appender.file.fileName = {log}
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{ISO8601}} [%t] %m%n
 """
-COLD_EPOCHS = 40
+COLD_EPOCHS = 25
 
 
 def main() -> None:
@@ -36,7 +36,12 @@ def main() -> None:
         logging.write_text(LOGGING.format(log=log))
         settings = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"}
         work = Work(
-            kafka.bootstrap_servers, ("keyed aggregation",), settings=settings, epoch_s=2, seconds=60, warm_up_epochs=40
+            kafka.bootstrap_servers,
+            ("keyed aggregation",),
+            settings=settings,
+            epoch_s=2,
+            seconds=30,
+            warm_up_epochs=COLD_EPOCHS,
         )
         [found] = in_a_jvm(work)
         taken = steps(log.read_text().splitlines())

@@ -3,7 +3,7 @@ epoch is launched."""
 
 from __future__ import annotations
 
-# Rounded up from what benchmarks/check.py prints, on two cores with a warm JVM and a local disk: see docs/check.md.
+# Twice what benchmarks/seam.py prints on two cores with a warm JVM and a local disk: other machines and disks differ.
 STATELESS_GAP_MS, STATEFUL_GAP_MS = 200, 400
 
 
