@@ -11,7 +11,6 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from typing import Any
@@ -105,7 +104,7 @@ def run_query(side: str, servers: str, source: str, target: str) -> None:
     spark.sparkContext.setLogLevel("OFF")
     moments["session"] = time.time()
     rows = read(spark, servers, source).select("key", "value")
-    with tempfile.TemporaryDirectory(), running(rows, servers, target):
+    with running(rows, servers, target):
         moments["query"] = time.time()
         print(json.dumps(moments), flush=True)
         sys.stdin.read()

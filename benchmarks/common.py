@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -116,6 +117,10 @@ def rows_in(servers: str, topic: str) -> int:
     consumer = _consumers.setdefault(servers, Consumer({"bootstrap.servers": servers, "group.id": "bench"}))
     offsets = [consumer.get_watermark_offsets(TopicPartition(topic, number)) for number in range(PARTITIONS)]
     return int(sum(high for _, high in offsets))
+
+
+def spread(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.0f} [{min(values):.0f}–{max(values):.0f}]"
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
 import uuid
@@ -17,18 +16,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
 from benchmarks.common import PARTITIONS, drain_rate, read, running
 from tailrace import _jars
 from tailrace._logged_session import start_with_log
 from tailrace._paths import log_file
+from tailrace.demo.run import SHORTEST_EPOCH_KEY
 from tailrace.harness import LoadTest, epoch_ends
 from tailrace.harness.epochs import wait_for_epochs
 from tailrace.kafka import create_topics
-
-SHORTEST_EPOCH_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,6 @@ class Work:
     seconds: int = 125
     rate: int = 200
     warm_up_epochs: int = 12
-    keys: int = 100
     preloaded: str | None = None
     preloaded_rows: int = 0
 
@@ -118,7 +114,7 @@ class Measured:
             load.wait_for_output(timeout_s=90, records=2 * self.work.rate)
             report = load.measure(seconds=self.work.seconds).with_epoch_ends(epoch_ends(query))
             seam = tailrace.latency(query).to_dict()["seam"] if self.work.tailrace else None
-            return {"query": name, "seam": seam, "durations_ms": _durations(query)} | report.to_dict()
+            return {"query": name, "seam": seam} | report.to_dict()
 
     def _warm_up(self, name: str) -> None:
         """Bare Spark's first boundaries take seconds: the comparison is between warm JVMs."""
@@ -149,14 +145,6 @@ class Measured:
         pair = f"{name}-in", f"{name}-out"
         create_topics(self.work.servers, pair, partitions=PARTITIONS)
         return pair
-
-
-def _durations(query: StreamingQuery) -> dict[str, float]:
-    """What Spark says of its driver's work for an epoch: medians."""
-    told = [dict(progress["durationMs"]) for progress in query.recentProgress]
-    medians = {name: statistics.median(one.get(name, 0) for one in told) for name in told[-1]}
-    commits = [sum(state["commitTimeMs"] for state in one["stateOperators"]) for one in query.recentProgress]
-    return medians | {"stateCommit": statistics.median(commits)}
 
 
 def main() -> None:

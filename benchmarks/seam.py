@@ -13,7 +13,7 @@ import statistics
 from typing import Any
 
 import tailrace
-from benchmarks.common import PARTITIONS, preload, print_table
+from benchmarks.common import PARTITIONS, preload, print_table, spread
 from benchmarks.one_jvm import Work, in_a_jvm
 from tailrace.harness.machine import describe_machine
 from tailrace.harness.report import LABELS
@@ -67,7 +67,7 @@ def print_seams(results: Results) -> None:
         (
             [
                 f"{query}, {side}",
-                pause(found),
+                spread(found["seams_ms"]),
                 str(len(found["seams_ms"])),
                 *(f"{found[name]:.1f}" for name in LABELS),
                 str(found["lost"]),
@@ -139,11 +139,6 @@ def print_throughput(rates: dict[tuple[str, str], list[float]], rows: int) -> No
             for query in (STATELESS, STATEFUL)
         ),
     )
-
-
-def pause(found: dict[str, Any]) -> str:
-    seams = found["seams_ms"]
-    return f"{statistics.median(seams):.0f} [{min(seams):.0f}–{max(seams):.0f}]"
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import statistics
 from collections import defaultdict
 
 import tailrace
-from benchmarks.common import PARTITIONS, preload, print_table
+from benchmarks.common import PARTITIONS, preload, print_table, spread
 from benchmarks.one_jvm import Work, in_a_jvm
 from tailrace.harness.machine import describe_machine
 
@@ -81,16 +81,12 @@ def main() -> None:
         (
             [
                 name,
-                *(pause(seams[name, query]) for query in QUERIES),
+                *(spread(seams[name, query]) for query in QUERIES),
                 *(f"{statistics.mean(rates[name, query]):,.0f}" if rates[name, query] else "" for query in QUERIES),
             ]
             for name in names
         ),
     )
-
-
-def pause(seams: list[float]) -> str:
-    return f"{statistics.median(seams):.0f} [{min(seams):.0f}–{max(seams):.0f}]"
 
 
 if __name__ == "__main__":

@@ -12,9 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tailrace import EmbeddedKafka
-from tests.helpers.pipeline import Pipeline
+from tests.helpers.pipeline import Pipeline, has_counted
 from tests.helpers.scala import compile_to_jar
-from tests.helpers.topics import Collector
 from tests.helpers.waiting import until
 
 pytestmark = pytest.mark.chaos
@@ -102,7 +101,3 @@ def run_until_killed(pipeline: Pipeline, jar: Path, last_step: int) -> None:
     assert app.returncode != 0
     # Not by something else, such as what the kill before left half written.
     assert "killing myself" in said, said
-
-
-def has_counted(out: Collector, rows: int) -> Callable[[], bool]:
-    return lambda: any(row["n"] == rows for row in out.rows())

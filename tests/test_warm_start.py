@@ -11,8 +11,7 @@ from pyspark.sql import functions as F
 
 import tailrace
 from tailrace import TailraceError
-from tests.helpers.pipeline import Pipeline
-from tests.helpers.topics import Collector
+from tests.helpers.pipeline import Pipeline, has_counted
 from tests.helpers.waiting import until
 
 EPOCHS_KEY = "spark.tailrace.warmup.epochs"
@@ -31,10 +30,6 @@ def committed(pipeline: Pipeline) -> int:
 
 def has_committed(pipeline: Pipeline, epochs: int) -> Callable[[], bool]:
     return lambda: committed(pipeline) == epochs
-
-
-def has_counted(out: Collector, rows: int) -> Callable[[], bool]:
-    return lambda: any(row["n"] == rows for row in out.rows())
 
 
 def test_the_first_epochs_are_short_and_lose_nothing(pipeline: Pipeline) -> None:

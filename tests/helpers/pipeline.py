@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -85,3 +85,8 @@ class Pipeline:
         """The epochs in the offset log or the commit log."""
         folder = self.checkpoint / name
         return sorted(int(entry.name) for entry in folder.glob("*") if entry.name.isdigit()) if folder.exists() else []
+
+
+def has_counted(out: Collector, rows: int) -> Callable[[], bool]:
+    """Whether `Pipeline.counts` has come to so many rows of a key."""
+    return lambda: any(row["n"] == rows for row in out.rows())
