@@ -61,11 +61,16 @@ METHODS_WE_CALL = {
         "trigger",
     },
     "org.apache.spark.sql.execution.CollectMetricsExec": {"collectedMetrics", "resetMetrics"},
+    "org.apache.spark.sql.execution.datasources.v2.LowLatencyClock": {"getTimeMillis"},
     "org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec": {
         "batchDurationMs",
         "copy",
         "inputPartitions",
+        "readerFactory",
+        "scan",
+        "start",
     },
+    "org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead": {"getOffset", "nextWithTimeout"},
     "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution": {"BATCH_ID_KEY"},
     "org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite": {"writeSupport"},
     # Of the connector, called by their shape.

@@ -13,6 +13,7 @@ EXPORTED = {
     "check",
     "configure",
     "dashboard",
+    "drain",
     "explain",
     "latency",
     "measure",
@@ -27,7 +28,7 @@ def test_the_face_is_narrow_and_documented() -> None:
 
 
 def test_what_functions_return_can_be_named() -> None:
-    assert set(results.__all__) == {"Explanation", "Latency", "Measurement", "Sizing", "Verdict"}
+    assert set(results.__all__) == {"Drained", "Explanation", "Latency", "Measurement", "Sizing", "Verdict"}
     for name in results.__all__:
         assert getattr(results, name).__doc__, f"{name} has no documentation"
 

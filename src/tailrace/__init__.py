@@ -3,6 +3,7 @@
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
 from tailrace.kafka import EmbeddedKafka
+from tailrace.lifecycle.drain import drain
 from tailrace.monitor import latency, measure
 from tailrace.preflight.check import check
 from tailrace.preflight.explain import explain
@@ -17,6 +18,7 @@ __all__ = [
     "check",
     "configure",
     "dashboard",
+    "drain",
     "explain",
     "latency",
     "measure",

@@ -1,10 +1,10 @@
-"""Dashboards that are being served on this machine, so that `tailrace top` finds them without an address."""
+"""Dashboards that are being served on this machine, so that `tailrace top` and `tailrace drain` find them."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tailrace._paths import state_folder
@@ -15,12 +15,16 @@ class Served:
     url: str
     application: str
     pid: int
+    token: str = field(default="", repr=False)
 
 
-def announce(url: str, application: str) -> Path:
-    """Leave a note for others; delete it when the dashboard ends."""
+def announce(url: str, application: str, token: str = "") -> Path:
+    """Leave a note for other commands of this user; delete it when the dashboard ends."""
     note = state_folder("dashboards") / f"{os.getpid()}-{url.rpartition(':')[2].strip('/')}.json"
-    note.write_text(json.dumps(asdict(Served(url, application, os.getpid()))), encoding="utf-8")
+    # Private from the first byte on: it holds the token.
+    note.unlink(missing_ok=True)
+    note.touch(mode=0o600, exist_ok=False)
+    note.write_text(json.dumps(asdict(Served(url, application, os.getpid(), token))), encoding="utf-8")
     return note
 
 

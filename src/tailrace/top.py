@@ -50,7 +50,7 @@ class Feed:
             ) from None
 
 
-def default_url() -> str:
+def default_url(command: str = "top") -> str:
     """Of the one dashboard that is served on this machine."""
     served = _served.find()
     if len(served) == 1:
@@ -59,13 +59,13 @@ def default_url() -> str:
         raise TailraceError(
             "TAILRACE_NOTHING_TO_WATCH",
             "no application on this machine serves a dashboard.",
-            "call tailrace.dashboard(spark) in the application, or give an address: tailrace top URL.",
+            f"call tailrace.dashboard(spark) in the application, or give an address: tailrace {command} URL.",
         )
     known = ", ".join(f"{one.url} ({one.application})" for one in served)
     raise TailraceError(
         "TAILRACE_NOTHING_TO_WATCH",
         f"several applications serve a dashboard: {known}.",
-        f"say which: tailrace top {served[-1].url}",
+        f"say which: tailrace {command} {served[-1].url}",
     )
 
 

@@ -76,3 +76,38 @@ class Collector:
                 if not message.error() and value is not None:
                     self.collected.append(Collected(json.loads(value), time.time_ns()))
         consumer.close()
+
+
+@dataclass
+class ContinuousLoad:
+    """Sends numbered rows in the background until it is stopped."""
+
+    bootstrap_servers: str
+    topic: str
+    per_second: int
+    keys: int = 10
+    sent: int = 0
+
+    def __enter__(self) -> ContinuousLoad:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """All that was sent is in the topic then."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 0})
+        while not self._stop.wait(1 / self.per_second):
+            row = {"id": self.sent, "key": f"k{self.sent % self.keys}", "sent_ns": time.time_ns()}
+            # By the id: rows of one key come from all partitions.
+            producer.produce(self.topic, key=str(self.sent).encode(), value=json.dumps(row).encode())
+            producer.poll(0)
+            self.sent += 1
+        assert producer.flush(20) == 0

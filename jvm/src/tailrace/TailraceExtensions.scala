@@ -4,6 +4,7 @@ import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery}
+import org.apache.spark.sql.tailrace.drain.AllowDrains
 import org.apache.spark.sql.tailrace.provenance.FollowRows
 import org.apache.spark.sql.tailrace.python.ReplacePythonOperators
 import org.apache.spark.sql.tailrace.warmup.WarmStart
@@ -15,6 +16,7 @@ import org.apache.spark.sql.tailrace.warmup.WarmStart
  *  1. [[ReplacePythonOperators]]: before each epoch, gives Python functions operators that pass rows on at once.
  *  1. [[FollowRows]]: lets each row's origin follow it, which is how errors name a record and latencies are known.
  *  1. [[WarmStart]]: keeps the first epochs of a run short, while the JVM is cold.
+ *  1. [[AllowDrains]]: lets an epoch be ended early, and none begin after that.
  *  1. [[CheckRealTimePlan]]: then refuses what only the planner decides, such as the kind of a join.
  *
  * The checks stand in for Spark's allowlist, which [[TailracePlugin]] hands over.
@@ -30,7 +32,8 @@ class TailraceExtensions extends (SparkSessionExtensions => Unit) {
 
   private object RealTimePlan extends ColumnarRule {
     override def preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
-      override def apply(plan: SparkPlan): SparkPlan = CheckRealTimePlan(WarmStart(FollowRows(ReplacePythonOperators(plan))))
+      override def apply(plan: SparkPlan): SparkPlan =
+        CheckRealTimePlan(AllowDrains(WarmStart(FollowRows(ReplacePythonOperators(plan)))))
     }
     // Once more at the end: another extension's rules may have replaced operators in between.
     override def postColumnarTransitions: Rule[SparkPlan] = CheckRealTimePlan

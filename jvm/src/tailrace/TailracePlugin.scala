@@ -5,6 +5,7 @@ import java.util.{Collections, Map => JMap}
 import org.apache.spark.{SPARK_VERSION, SparkContext}
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
 import org.apache.spark.sql.tailrace.Allowlist
+import org.apache.spark.sql.tailrace.drain.{DrainPoll, Drains, WhichDrains}
 import org.apache.spark.sql.tailrace.latency.{EpochJobs, LiveFigures, Report, Reporter}
 
 /**
@@ -22,13 +23,17 @@ private class TailraceDriverPlugin extends DriverPlugin {
     Handshake.check(plugin.conf.getOption(Handshake.ClientVersionKey), SPARK_VERSION)
     Allowlist.handOver(context)
     LiveFigures.reset()
+    Drains.reset()
     context.addSparkListener(new EpochJobs)
     Collections.emptyMap()
   }
 
-  override def receive(message: Any): AnyRef = {
-    Some(message).collect { case report: Report => LiveFigures.received(report) }
-    null
+  override def receive(message: Any): AnyRef = message match {
+    case report: Report =>
+      LiveFigures.received(report)
+      null
+    case WhichDrains => Drains.all.toArray
+    case _ => null
   }
 
   override def shutdown(): Unit = LiveFigures.reset()
@@ -36,11 +41,17 @@ private class TailraceDriverPlugin extends DriverPlugin {
 
 private class TailraceExecutorPlugin extends ExecutorPlugin {
   private var reporter: Option[Reporter] = None
+  private var drainPoll: Option[DrainPoll] = None
 
   override def init(context: PluginContext, settings: JMap[String, String]): Unit = {
     reporter = Some(new Reporter(context))
     reporter.foreach(_.start())
+    drainPoll = Some(new DrainPoll(context))
+    drainPoll.foreach(_.start())
   }
 
-  override def shutdown(): Unit = reporter.foreach(_.stop())
+  override def shutdown(): Unit = {
+    drainPoll.foreach(_.stop())
+    reporter.foreach(_.stop())
+  }
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkContext
 
@@ -13,12 +14,21 @@ PLUGIN_CLASS = "tailrace.TailracePlugin"
 EXTENSION_CLASS = "tailrace.TailraceExtensions"
 LISTENER_CLASS = "org.apache.spark.sql.tailrace.latency.QueryEvents"
 LIVE_FIGURES_CLASS = "org.apache.spark.sql.tailrace.latency.LiveFigures"
+DRAINS_CLASS = "org.apache.spark.sql.tailrace.drain.Drains"
 CLIENT_VERSION_KEY = "spark.tailrace.clientVersion"
 
 
 def is_loaded(context: SparkContext) -> bool:
     """Whether the application runs with the plugin; it can only be loaded when Spark starts."""
     return PLUGIN_CLASS in (context.getConf().get("spark.plugins", "") or "").split(",")
+
+
+def jvm_object(context: SparkContext, class_name: str) -> Any:
+    """One of the plugin's Scala objects, in the driver's JVM."""
+    found: Any = context._jvm
+    for part in class_name.split("."):
+        found = getattr(found, part)
+    return found
 
 
 def plugin_jar() -> Path:

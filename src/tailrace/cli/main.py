@@ -17,6 +17,7 @@ from tailrace._version import __version__
 from tailrace.cli.check import check
 from tailrace.cli.demo import demo
 from tailrace.cli.doctor import doctor
+from tailrace.cli.drain import drain
 from tailrace.cli.explain import explain
 from tailrace.cli.kafka import kafka
 from tailrace.cli.size import size
@@ -53,6 +54,7 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 app.command(context_settings=SCRIPT_ARGUMENTS)(_interruptible(check))
 app.command()(_interruptible(demo))
 app.command()(_interruptible(doctor))
+app.command()(_interruptible(drain))
 app.command(context_settings=SCRIPT_ARGUMENTS)(_interruptible(explain))
 app.command()(_interruptible(size))
 app.command()(_interruptible(top))

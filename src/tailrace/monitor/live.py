@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tailrace._plugin import LIVE_FIGURES_CLASS, is_loaded
+from tailrace._plugin import LIVE_FIGURES_CLASS, is_loaded, jvm_object
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
 from tailrace.monitor.application import ApplicationMonitor, SessionEndedError
@@ -47,9 +47,7 @@ def monitor_of(spark: SparkSession) -> ApplicationMonitor:
 
 
 def _taker(context: SparkContext) -> Callable[[], str]:
-    figures: Any = context._jvm
-    for part in LIVE_FIGURES_CLASS.split("."):
-        figures = getattr(figures, part)
+    figures = jvm_object(context, LIVE_FIGURES_CLASS)
 
     def take() -> str:
         # The JVM outlives the session; there is nothing new in it then.

@@ -16,19 +16,32 @@ from typing import TYPE_CHECKING
 from tailrace.errors import TailraceError
 
 if TYPE_CHECKING:
+    from tailrace.web.control import Drain
     from tailrace.web.server import Dashboard, Monitor
 
 __all__ = ["Dashboard", "grafana_dashboard", "serve"]
 
 
-def serve(monitor: Monitor, host: str = "127.0.0.1", port: int = 0) -> Dashboard:
+def serve(
+    monitor: Monitor,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    drain: Drain | None = None,
+    token: str = "",
+) -> Dashboard:
     """Serve the monitor's figures from a background thread until `stop()`, or to the end of the process.
 
     :param monitor: gives the figures; asked only when somebody looks.
     :param host: the address to listen on. Whoever reaches it can read the figures: there is no log-in.
     :param port: a fixed port instead of a free one chosen by the operating system.
+    :param drain: drains queries for whoever sends `token`; without it the server only shows figures.
     """
-    dashboard: Dashboard = _server().Dashboard(monitor, host, port)
+    server = _server()
+    control = server.Control(drain, token) if drain is not None and token else None
+    dashboard: Dashboard = server.Dashboard(monitor, host, port, control)
+    if control is not None:
+        dashboard.on_stop(control.stop)
     return dashboard
 
 

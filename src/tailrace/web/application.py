@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import secrets
 import threading
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from tailrace import _served
 from tailrace._console import console
 from tailrace.errors import TailraceError
+from tailrace.lifecycle.drain import drain_queries
 from tailrace.monitor.live import monitor_of, session_of_this_process
 from tailrace.web import serve
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 PORT_KEY = "spark.tailrace.dashboard.port"
 HOST_KEY = "spark.tailrace.dashboard.host"
+TOKEN_KEY = "spark.tailrace.dashboard.token"  # noqa: S105
 DEFAULT_HOST = "127.0.0.1"
 
 _lock = threading.Lock()
@@ -33,7 +36,8 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
     It listens on 127.0.0.1 and a free port unless `host`, `port` or the settings spark.tailrace.dashboard.host and
     .port say otherwise, and ends with `dashboard.stop()` or with the process. An application has one: asked again, it
     is the same, unless it has to move to another address. There is no log-in: whoever reaches the address can read
-    the figures.
+    the figures. To drain queries through it (`tailrace drain`) takes a token, which only this user of this machine
+    knows unless spark.tailrace.dashboard.token sets one.
     """
     spark = spark or session_of_this_process()
     monitor = monitor_of(spark)
@@ -47,17 +51,24 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
         # Pages of applications that have ended hold their ports, and this application's may have to move.
         while _served_applications:
             _served_applications.popitem()[1].stop()
-        served = serve(monitor, wanted_host, wanted_port)
+        token = spark.conf.get(TOKEN_KEY, None) or secrets.token_urlsafe()
+        served = serve(
+            monitor,
+            wanted_host,
+            wanted_port,
+            drain=lambda query, timeout_s: [one.to_dict() for one in drain_queries(spark, query, timeout_s)],
+            token=token,
+        )
         _served_applications[application] = served
-        _leave_a_note(served, str(spark.sparkContext.appName))
+        _leave_a_note(served, str(spark.sparkContext.appName), token)
     console.print(f"Dashboard: {served.url}", soft_wrap=True)
     return served
 
 
-def _leave_a_note(served: Dashboard, application: str) -> None:
-    """For `tailrace top`; it is no harm if there is none."""
+def _leave_a_note(served: Dashboard, application: str, token: str) -> None:
+    """For `tailrace top` and `tailrace drain`; it is no harm if there is none."""
     try:
-        note = _served.announce(served.url, application)
+        note = _served.announce(served.url, application, token)
     except (TailraceError, OSError):
         return
     served.on_stop(lambda: note.unlink(missing_ok=True))

@@ -27,6 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tailrace.errors import TailraceError
+from tailrace.web.control import Control
 from tailrace.web.health import first_line, health_of
 from tailrace.web.metrics import exposition
 
@@ -62,14 +63,14 @@ class Monitor(Protocol):
 class Dashboard:
     """A dashboard that is being served; `stop()`, or leaving the `with` block, ends it."""
 
-    def __init__(self, monitor: Monitor, host: str, port: int) -> None:
+    def __init__(self, monitor: Monitor, host: str, port: int, control: Control | None = None) -> None:
         self._on_stop: list[Callable[[], object]] = []
         self._socket = listen(host, port)
         address, self.port = self._socket.getsockname()[:2]
         self.host = host
         # Few threads: a slow monitor should not be asked ever more often by impatient browsers.
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix=f"{THREAD_NAME}-monitor")
-        app: ASGIApp = Guard(routes(monitor, self._threads), host, only_local=is_loopback(address))
+        app: ASGIApp = Guard(routes(monitor, self._threads, control), host, only_local=is_loopback(address))
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
@@ -134,7 +135,7 @@ class Dashboard:
             self._server.run(sockets=[self._socket])
 
 
-def routes(monitor: Monitor, threads: ThreadPoolExecutor) -> Starlette:
+def routes(monitor: Monitor, threads: ThreadPoolExecutor, control: Control | None = None) -> Starlette:
     assets = page_files()
 
     async def aside(work: Callable[[], T]) -> T:
@@ -186,6 +187,11 @@ def routes(monitor: Monitor, threads: ThreadPoolExecutor) -> Starlette:
             body["errors"] = found.errors
         return json_response(body, found.http_status(strict=strict))
 
+    async def drain(request: Request) -> Response:
+        if control is None:
+            raise HTTPException(404, "this server only shows figures")
+        return json_response(await control.drain(request))
+
     return Starlette(
         routes=[
             Route("/", page),
@@ -194,6 +200,7 @@ def routes(monitor: Monitor, threads: ThreadPoolExecutor) -> Starlette:
             Route("/api/queries/{run_id}/history", history),
             Route("/metrics", metrics),
             Route("/health", health),
+            Route("/api/drain", drain, methods=["POST"]),
         ],
         exception_handlers={HTTPException: refusal, Exception: failure},
     )

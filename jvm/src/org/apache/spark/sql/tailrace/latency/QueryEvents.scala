@@ -2,6 +2,7 @@ package org.apache.spark.sql.tailrace.latency
 
 import org.apache.spark.sql.streaming.StreamingQueryListener
 import org.apache.spark.sql.streaming.StreamingQueryListener._
+import org.apache.spark.sql.tailrace.drain.Drains
 import org.apache.spark.sql.tailrace.warmup.WarmStart
 
 /** Tells [[LiveFigures]] of the streaming queries of a session; Spark makes one for each session. */
@@ -11,6 +12,7 @@ final class QueryEvents extends StreamingQueryListener {
   override def onQueryIdle(event: QueryIdleEvent): Unit = ()
   override def onQueryTerminated(event: QueryTerminatedEvent): Unit = {
     WarmStart.forget(event.runId)
+    Drains.withdraw(event.runId.toString)
     LiveFigures.terminated(event)
   }
 }

@@ -1,0 +1,33 @@
+"""`tailrace drain`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from tailrace._console import console
+from tailrace.lifecycle.drain import Drained
+from tailrace.lifecycle.remote import drain_at
+from tailrace.top import default_url
+
+
+def drain(
+    url: Annotated[
+        str | None, typer.Argument(help="The application's dashboard.", show_default="the one on this machine")
+    ] = None,
+    query: Annotated[str | None, typer.Option(help="Only the query with this name or id.")] = None,
+    timeout: Annotated[float, typer.Option(help="How many seconds the commit may take.")] = 60.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was drained as JSON on standard output.")] = False,
+) -> None:
+    """End a running application's queries with everything committed, so that the next run repeats nothing.
+
+    On another machine, the application's token is taken from the environment variable TAILRACE_TOKEN.
+    """
+    drained = drain_at(url or default_url("drain"), query, timeout)
+    if as_json:
+        print(json.dumps(drained, indent=2))
+        return
+    for one in drained:
+        console.print(f"[green]✓[/] {Drained(**one)}", soft_wrap=True, highlight=False)

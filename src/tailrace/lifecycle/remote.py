@@ -1,0 +1,69 @@
+"""Drain the queries of another process, through its dashboard's server."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+from tailrace import _served
+from tailrace.errors import TailraceError
+
+TOKEN_VARIABLE = "TAILRACE_TOKEN"  # noqa: S105
+ANSWER_TAKES_S = 10
+
+
+def drain_at(url: str, query: str | None, timeout_s: float) -> list[dict[str, Any]]:
+    url = url if "//" in url else f"http://{url}"
+    request = urllib.request.Request(  # noqa: S310
+        urllib.parse.urljoin(url, "/api/drain"),
+        data=json.dumps({"query": query, "timeout_s": timeout_s}).encode(),
+        headers={"authorization": f"Bearer {_token_for(url)}", "content-type": "application/json"},
+    )
+    try:
+        if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+            raise ValueError("it is not an http address")
+        with urllib.request.urlopen(request, timeout=timeout_s + ANSWER_TAKES_S) as answer:  # noqa: S310
+            drained: list[dict[str, Any]] = json.load(answer)["drained"]
+            return drained
+    except urllib.error.HTTPError as refused:
+        raise _refusal(url, refused) from None
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as failure:
+        reason = getattr(failure, "reason", failure) or type(failure).__name__
+        raise TailraceError(
+            "TAILRACE_DASHBOARD_UNREACHABLE",
+            f"no dashboard answers at {url}: {reason}",
+            "call tailrace.dashboard(spark) in the application, and give the address that it prints.",
+        ) from None
+
+
+def _token_for(url: str) -> str:
+    given = os.environ.get(TOKEN_VARIABLE, "").strip()
+    port = urllib.parse.urlsplit(url).port
+    # The same server may be known by several names; its port is its own on this machine.
+    here = [one.token for one in _served.find() if urllib.parse.urlsplit(one.url).port == port]
+    return given or next(iter(here), "")
+
+
+def _refusal(url: str, refused: urllib.error.HTTPError) -> TailraceError:
+    if refused.code == 401:
+        return TailraceError(
+            "TAILRACE_TOKEN_REFUSED",
+            f"the application at {url} does not accept the token.",
+            "drain it as the user and on the machine that runs it, or set spark.tailrace.dashboard.token there and the "
+            f"environment variable {TOKEN_VARIABLE} here.",
+        )
+    try:
+        error = json.load(refused)["error"]
+        detail = json.loads(error) if refused.code == 409 else {}
+        return TailraceError(detail["code"], detail["problem"], detail["fix"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return TailraceError(
+            "TAILRACE_DRAIN_FAILED",
+            f"the application at {url} answered {refused.code} {refused.reason}.",
+            "look at its log; its queries go on running unless it says otherwise.",
+        )

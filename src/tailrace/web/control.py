@@ -1,0 +1,62 @@
+"""What may be done to an application through its dashboard's server, and by whom."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from tailrace.errors import TailraceError
+
+LONGEST_BODY = 10_000
+
+Drain = Callable[[str | None, float], list[dict[str, Any]]]
+"""Drains the query of that name or id, or all of them, within so many seconds."""
+
+
+class Control:
+    """Drains queries for whoever knows the token. A page elsewhere in the user's browser does not."""
+
+    def __init__(self, drain: Drain, token: str) -> None:
+        self._drain = drain
+        self._token = token
+        # One at a time: whoever asks again meanwhile waits for the first answer.
+        self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tailrace-drain")
+
+    async def drain(self, request: Request) -> dict[str, Any]:
+        self._admit(request)
+        query, timeout_s = await _asked(request)
+        loop = asyncio.get_running_loop()
+        try:
+            return {"drained": await loop.run_in_executor(self._threads, self._drain, query, timeout_s)}
+        except TailraceError as refused:
+            detail = {"code": refused.code, "problem": refused.problem, "fix": refused.fix}
+            raise HTTPException(409, json.dumps(detail)) from None
+
+    def stop(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _admit(self, request: Request) -> None:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
+            raise HTTPException(401, "a drain needs the application's token", {"www-authenticate": "Bearer"})
+
+
+async def _asked(request: Request) -> tuple[str | None, float]:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > LONGEST_BODY:
+            raise HTTPException(413, "that is too long")
+    try:
+        asked = json.loads(body or b"{}")
+        query, timeout_s = asked.get("query"), float(asked.get("timeout_s", 60))
+    except (ValueError, TypeError, AttributeError):
+        raise HTTPException(400, 'expected JSON such as {"query": "name", "timeout_s": 60}') from None
+    return (str(query) if query else None), timeout_s
