@@ -23,6 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "jvm" / "src"
 WORKER = ROOT / "jvm" / "worker"
+# What goes into the jar as it is: the names under which Spark finds our data sources.
+RESOURCES = ROOT / "jvm" / "resources"
 # Types of libraries that the user brings: compiled against, and not part of the jar.
 STUBS = ROOT / "jvm" / "stubs"
 VERSION_FILE = ROOT / "src" / "tailrace" / "_version.py"
@@ -83,12 +85,16 @@ def worker_modules() -> list[Path]:
     return sorted(WORKER.rglob("*.py"))
 
 
+def resources() -> list[Path]:
+    return sorted(path for path in RESOURCES.rglob("*") if path.is_file())
+
+
 def digest(spark_version: str) -> str:
     """What the jar depends on; equal digests mean that a rebuild would give the same jar."""
     state = hashlib.sha256()
     for part in (tailrace_version(), spark_version, *SCALAC_FLAGS):
         state.update(part.encode() + b"\0")
-    for folder, files in ((SOURCES, sources()), (STUBS, stubs()), (WORKER, worker_modules())):
+    for folder, files in ((SOURCES, sources()), (STUBS, stubs()), (WORKER, worker_modules()), (RESOURCES, resources())):
         for file in files:
             state.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return state.hexdigest()
@@ -118,8 +124,8 @@ def write_jar(jar: Path, classes: Path, stamp: str) -> None:
         name = path.relative_to(classes).as_posix()
         if name.startswith(OWN_PACKAGES):
             entries[name] = path.read_bytes()
-    for path in worker_modules():
-        entries[path.relative_to(WORKER).as_posix()] = path.read_bytes()
+    for folder, files in ((WORKER, worker_modules()), (RESOURCES, resources())):
+        entries.update({path.relative_to(folder).as_posix(): path.read_bytes() for path in files})
     jar.parent.mkdir(parents=True, exist_ok=True)
     partial = jar.with_suffix(f".{os.getpid()}.partial")
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:

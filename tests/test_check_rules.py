@@ -333,3 +333,24 @@ def test_durations_are_as_a_trigger_takes_them(milliseconds: int, said: str) -> 
 @pytest.mark.parametrize(("size", "said"), [(90, "90 bytes"), (1536, "1.5 KiB"), (52_428_800, "50 MiB")])
 def test_sizes_in_words(size: int, said: str) -> None:
     assert size_in_words(size) == said
+
+
+def test_the_exactly_once_sink_says_what_it_promises() -> None:
+    once = {"format": "tailrace-kafka"}
+    plain = advice.guarantee_of(facts(writer=once))
+    assert plain.startswith("Exactly once")
+    assert "not fenced" in plain
+    options = {"kafka.bootstrap.servers": "broker:9092", "topic": "decisions", "transactionInterval": "20 ms"}
+    fenced = advice.guarantee_of(facts(writer={**once, "options": options}))
+    assert "not fenced" not in fenced
+    assert "read committed" in fenced
+
+
+def test_rows_that_cannot_be_told_apart_have_no_exactly_once_sink() -> None:
+    once = {"format": "tailrace-kafka"}
+    in_batches = [{"name": "f", "pickled": False, "in_batches": True, "line": "app.py:7"}]
+    finding = only(facts(writer=once, python=in_batches), "TAILRACE_NO_ROW_IDENTITY", Severity.BLOCKING)
+    assert finding.line == "app.py:7"
+    rate = facts(writer=once, sources=[{**SOURCE, "name": "rate"}])
+    assert "no offsets" in only(rate, "TAILRACE_NO_ROW_IDENTITY", Severity.BLOCKING).problem
+    assert "TAILRACE_NO_ROW_IDENTITY" not in found(facts(python=in_batches))

@@ -9,6 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tailrace import EmbeddedKafka
 from tests.helpers.topics import Collector, new_topic, produce
@@ -50,15 +51,13 @@ class Pipeline:
         )
 
     @contextmanager
-    def running(self, query: DataFrame, *, epoch: str | None) -> Iterator[StreamingQuery]:
-        writer = (
-            query.select(F.to_json(F.struct("*")).alias("value"))
-            .writeStream.format("kafka")
-            .option("kafka.bootstrap.servers", self.servers)
-            .option("topic", self.output)
-            .option("checkpointLocation", str(self.checkpoint))
-            .outputMode("update")
-        )
+    def running(
+        self, query: DataFrame, *, epoch: str | None, sink: str = "kafka", options: dict[str, str] | None = None
+    ) -> Iterator[StreamingQuery]:
+        columns = [F.to_json(F.struct("*")).alias("value")]
+        if sink != "kafka" and "key" in query.columns:
+            columns.append(F.col("key"))
+        writer = self.writer(query.select(*columns), sink).option("topic", self.output).options(**(options or {}))
         if epoch is not None:
             writer = writer.trigger(realTime=epoch)  # type: ignore[call-overload]
         started = writer.start()
@@ -69,6 +68,15 @@ class Pipeline:
             started.stop()
             if failure is not None:
                 raise failure
+
+    def writer(self, query: DataFrame, sink: str) -> DataStreamWriter:
+        """Without a topic and a trigger."""
+        return (
+            query.writeStream.format(sink)
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("checkpointLocation", str(self.checkpoint))
+            .outputMode("update")
+        )
 
     def send(self, ids: range, *, keys: int = 10) -> None:
         produce(self.servers, self.input, ({"id": i, "key": f"k{i % keys}"} for i in ids))

@@ -37,6 +37,10 @@ object Sinks {
 
   val all: Seq[Support] = Seq(
     yes("kafka", "org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable"),
+    yes(
+      "tailrace-kafka",
+      "org.apache.spark.sql.tailrace.sink.TailraceKafkaTable",
+      "Kafka, each row once, also after a failure."),
     PythonForeach,
     JvmForeach,
     yes("console", s"$Streaming.ConsoleTable$$", "prints when an epoch ends."),

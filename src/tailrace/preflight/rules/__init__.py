@@ -22,6 +22,7 @@ RULES: tuple[Rule, ...] = (
     sources.old_records,
     sinks.unsupported,
     sinks.output_mode,
+    sinks.no_row_identity,
     sinks.kafka_columns,
     sinks.lingers,
     trigger.below_minimum,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tailrace.preflight.facts import Facts, option
 from tailrace.preflight.findings import Finding, note
+from tailrace.preflight.rules.sinks import EXACTLY_ONCE
 from tailrace.preflight.words import duration_in_words
 
 LONG_WINDOW_MS = 5 * 60_000
@@ -33,10 +34,26 @@ def guarantee_of(facts: Facts) -> str:
     lost = "no row is lost"
     if any(option(source["options"], "failOnDataLoss") == "false" for source in facts.described["sources"]):
         lost = "no row is lost but those that Kafka has deleted before they were read (failOnDataLoss is false)"
+    if sink == EXACTLY_ONCE:
+        return _exactly_once(facts, lost)
     delivery = f"At least once: {lost}; {again}{twice.get(sink, 'are written again')}"
     if facts.stateful:
         return f"{delivery}, with the values that they had then; the state itself counts each row exactly once."
     return f"{delivery}."
+
+
+def _exactly_once(facts: Facts, lost: str) -> str:
+    seen = "" if facts.sink_option("transactionInterval") is None else ", for consumers that read committed records"
+    zombies = (
+        ""
+        if facts.sink_option("transactionInterval") is not None
+        else " A machine that is cut off and writes on while another run goes on from the checkpoint is not fenced: "
+        "for that, set transactionInterval."
+    )
+    once = f"Exactly once: {lost}, and none is written twice, also after a failure or a stop{seen}."
+    if facts.stateful:
+        once += " What the state has counted stays counted once; docs/guarantees.md says when an update is corrected."
+    return once + zombies
 
 
 def micro_batch_would_do(facts: Facts) -> Iterator[Finding]:

@@ -9,6 +9,8 @@ from tailrace.preflight.findings import Finding, blocking, warning
 
 # Kafka's producer waits that long by default for more records to send along.
 DEFAULT_LINGER_MS = 5
+EXACTLY_ONCE = "tailrace-kafka"
+KAFKA_SINKS = ("kafka", EXACTLY_ONCE)
 KAFKA_TYPES = {"key": ("STRING", "BINARY"), "value": ("STRING", "BINARY"), "topic": ("STRING",), "partition": ("INT",)}
 
 
@@ -35,9 +37,35 @@ def output_mode(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def no_row_identity(facts: Facts) -> Iterator[Finding]:
+    """The exactly-once sink knows a row that comes again by the record it was made of."""
+    if facts.writer is None or facts.writer["format"] != EXACTLY_ONCE:
+        return
+    plain = 'or write with format("kafka"), which may write rows twice after a failure.'
+    for source in facts.described["sources"]:
+        if source["name"] != "kafka" and source["real_time"]:
+            yield blocking(
+                "TAILRACE_NO_ROW_IDENTITY",
+                f"source {source['name']}",
+                f"the source {source['name']} gives its rows no offsets by which {EXACTLY_ONCE} could know them again.",
+                f"read from Kafka, {plain}",
+                source.get("line"),
+            )
+    for function in facts.described["python"]:
+        if function.get("in_batches"):
+            yield blocking(
+                "TAILRACE_NO_ROW_IDENTITY",
+                f"function {function['name']}",
+                "mapInPandas and mapInArrow do not say which row a result belongs to, so that "
+                f"{EXACTLY_ONCE} could not know it again.",
+                f"use a udf, pandas_udf or arrow_udf, {plain}",
+                function.get("line"),
+            )
+
+
 def kafka_columns(facts: Facts) -> Iterator[Finding]:
     # A query that runs has what it needs; its options are not told.
-    if facts.writer is None or facts.writer["format"] != "kafka" or facts.described.get("running"):
+    if facts.writer is None or facts.writer["format"] not in KAFKA_SINKS or facts.described.get("running"):
         return
     columns = {column["name"]: column["type"] for column in facts.described["columns"]}
     missing = []
@@ -54,7 +82,9 @@ def kafka_columns(facts: Facts) -> Iterator[Finding]:
                 (f'the column "{name}" as {wanted}, not {columns[name]}', f'cast it: .cast("{types[0].lower()}")')
             )
     for what, change in missing:
-        yield blocking("TAILRACE_KAFKA_SINK", "sink kafka", f"the Kafka sink needs {what}.", f"{change}.")
+        yield blocking(
+            "TAILRACE_KAFKA_SINK", f"sink {facts.writer['format']}", f"the Kafka sink needs {what}.", f"{change}."
+        )
 
 
 def lingers(facts: Facts) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.tailrace.python.PythonForeachTable
+import org.apache.spark.sql.tailrace.sink.{TailraceKafka, TailraceKafkaTable}
 
 import tailrace.support.{Sinks, Support}
 
@@ -21,6 +22,7 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
       val sink = PythonForeachTable.replacing(statement.sink).getOrElse(statement.sink)
       Refusal.of(LogicalOperators.refused(statement.inputQuery), Some(supportOf(sink))).foreach(throw _)
       statement.copy(sink = sink)
+    case statement: WriteToStreamStatement if statement.sink.isInstanceOf[TailraceKafkaTable] => throw TailraceKafka.needsRealTime
     case _ => plan
   }
 

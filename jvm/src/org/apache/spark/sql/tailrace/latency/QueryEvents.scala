@@ -3,6 +3,7 @@ package org.apache.spark.sql.tailrace.latency
 import org.apache.spark.sql.streaming.StreamingQueryListener
 import org.apache.spark.sql.streaming.StreamingQueryListener._
 import org.apache.spark.sql.tailrace.drain.Drains
+import org.apache.spark.sql.tailrace.sink.SinkRuns
 import org.apache.spark.sql.tailrace.warmup.WarmStart
 
 /** Tells [[LiveFigures]] of the streaming queries of a session; Spark makes one for each session. */
@@ -13,6 +14,7 @@ final class QueryEvents extends StreamingQueryListener {
   override def onQueryTerminated(event: QueryTerminatedEvent): Unit = {
     WarmStart.forget(event.runId)
     Drains.withdraw(event.runId.toString)
+    SinkRuns.forget(event.runId)
     LiveFigures.terminated(event)
   }
 }

@@ -48,9 +48,12 @@ private[preflight] object QueryParts {
   def python(query: LogicalPlan): Seq[JObject] = streaming(query).flatMap { node =>
     node.expressions.flatMap(_.collect { case call: PythonUDF => call }).map { call =>
       ("name" -> call.name) ~ ("pickled" -> (call.evalType == PythonEvalType.SQL_BATCHED_UDF)) ~
+        ("in_batches" -> InBatches(call.evalType)) ~
         ("line" -> lineOf(call).orElse(SourceLines.of(node)))
     }
   }
+
+  private val InBatches = Set(PythonEvalType.SQL_MAP_PANDAS_ITER_UDF, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
 
   private def streaming(query: LogicalPlan): Seq[LogicalPlan] = query.collect { case node if node.isStreaming => node }
 

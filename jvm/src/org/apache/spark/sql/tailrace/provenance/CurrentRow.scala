@@ -6,6 +6,7 @@ import org.apache.spark.TaskContext
 final class Origin(
     val place: Int,
     val offset: Long,
+    val path: Long,
     val recordedAt: Long,
     val readAt: Long,
     val enteredAt: Long,
@@ -22,6 +23,9 @@ final class CurrentRow {
   /** Index into [[places]]. */
   var place: Int = UnknownPlace
   var offset: Long = Unknown
+
+  /** Which of the rows that were made of the record and then went through shuffles; see [[Ordinals]]. */
+  var path: Long = 0L
 
   /** The record's own timestamp. */
   var recordedAt: Long = Unknown
@@ -53,15 +57,17 @@ final class CurrentRow {
   def forget(): Unit = {
     place = UnknownPlace
     offset = Unknown
+    path = 0L
     recordedAt = Unknown
     weight = 0
   }
 
-  def keep(): Origin = new Origin(place, offset, recordedAt, readAt, enteredAt, weight)
+  def keep(): Origin = new Origin(place, offset, path, recordedAt, readAt, enteredAt, weight)
 
   def restore(origin: Origin): Unit = {
     place = origin.place
     offset = origin.offset
+    path = origin.path
     recordedAt = origin.recordedAt
     readAt = origin.readAt
     enteredAt = origin.enteredAt

@@ -63,6 +63,7 @@ case class FollowFromSourceExec(child: SparkPlan, places: Places, stage: Int, ti
           current.place = place
           if (offset >= 0) {
             current.offset = row.getLong(offset)
+            current.path = 0L
             current.recordedAt = row.getLong(timestamp)
           }
           if (probe != null) {

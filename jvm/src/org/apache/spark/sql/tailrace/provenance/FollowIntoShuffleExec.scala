@@ -21,9 +21,9 @@ case class FollowIntoShuffleExec(child: SparkPlan, stage: Int, everyRow: Boolean
 
   override protected def doExecute(): RDD[InternalRow] = {
     val (columns, ownStage, isTimed) = (child.output, stage, timed)
-    val always = everyRow || !OriginTag.hasSpareBit(columns.length)
+    val (exact, always) = (everyRow, everyRow || !OriginTag.hasSpareBit(columns.length))
     child.execute().mapPartitionsInternal { rows =>
-      new IntoShuffle(rows, columns, always, if (isTimed) StageProbe.ofThisTask(ownStage) else null)
+      new IntoShuffle(rows, columns, always, exact, if (isTimed) StageProbe.ofThisTask(ownStage) else null)
     }
   }
 
@@ -35,10 +35,12 @@ private final class IntoShuffle(
     rows: Iterator[InternalRow],
     columns: Seq[Attribute],
     always: Boolean,
+    exact: Boolean,
     probe: StageProbe)
     extends Iterator[InternalRow] {
   private val current = CurrentRow.ofThisTask()
   private val tag = new OriginTag(columns.length)
+  private val ordinals = if (exact) new Ordinals(current) else null
   private lazy val toUnsafe = UnsafeProjection.create(columns, columns)
 
   override def hasNext: Boolean = rows.hasNext
@@ -54,9 +56,10 @@ private final class IntoShuffle(
       now = MicroClock.now()
       probe.left(now - current.enteredAt, current.weight)
     }
+    val path = if (exact) Ordinals.extend(current.path, ordinals.next()) else current.path
     row match {
-      case unsafe: UnsafeRow => tag.put(unsafe, current, now)
-      case other => tag.put(toUnsafe(other), current, now)
+      case unsafe: UnsafeRow => tag.put(unsafe, current, path, now)
+      case other => tag.put(toUnsafe(other), current, path, now)
     }
   }
 }

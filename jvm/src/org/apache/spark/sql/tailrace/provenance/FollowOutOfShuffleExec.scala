@@ -6,9 +6,20 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder, UnsafeRo
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.tailrace.latency.{MicroClock, StageProbe}
+import org.apache.spark.sql.tailrace.sink.Replayed
 
-/** Above a shuffle: takes the row's origin, if it came along. */
-case class FollowOutOfShuffleExec(child: SparkPlan, places: Places, stage: Int, timed: Boolean) extends UnaryExecNode {
+/**
+ * Above a shuffle: takes the row's origin, if it came along.
+ *
+ * @param inOrderOf rows that were written before are passed on in the order in which they came then
+ */
+case class FollowOutOfShuffleExec(
+    child: SparkPlan,
+    places: Places,
+    stage: Int,
+    timed: Boolean,
+    inOrderOf: Option[Replayed])
+    extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
@@ -16,11 +27,12 @@ case class FollowOutOfShuffleExec(child: SparkPlan, places: Places, stage: Int, 
   override protected def stringArgs: Iterator[Any] = Iterator(s"stage $stage")
 
   override protected def doExecute(): RDD[InternalRow] = {
-    val (columns, table, ownStage, isTimed) = (output.length, places, stage, timed)
+    val (columns, table, ownStage, isTimed, before) = (output.length, places, stage, timed, inOrderOf)
     child.execute().mapPartitionsInternal { rows =>
       val current = CurrentRow.ofThisTask()
       current.belongsTo(table, ownStage, isTimed)
-      new OutOfShuffle(rows, current, columns, if (isTimed) StageProbe.ofThisTask(ownStage) else null)
+      val out = new OutOfShuffle(rows, current, columns, if (isTimed) StageProbe.ofThisTask(ownStage) else null)
+      before.fold[Iterator[InternalRow]](out)(ReplayOrder(out, current, _))
     }
   }
 

@@ -7,6 +7,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.tailrace.latency.{LatencyInProgressExec, LiveFigures, WatchedWrite}
 import org.apache.spark.sql.tailrace.preflight.Rehearsal
+import org.apache.spark.sql.tailrace.sink.ExactlyOnceWrite
 
 /**
  * In a real-time plan, lets each row's origin follow it: it is noted where the row is read, crosses each shuffle
@@ -32,12 +33,13 @@ object FollowRows extends Rule[SparkPlan] {
   private def isSet(plan: SparkPlan, key: String, value: String): Boolean =
     plan.conf.getConfString(key, "").trim.equalsIgnoreCase(value)
 
-  private def usesOrigins(plan: SparkPlan): Boolean = plan.exists(_.isInstanceOf[UsesOrigins])
+  private def usesOrigins(plan: SparkPlan): Boolean = plan.exists(_.isInstanceOf[UsesOrigins]) || ExactlyOnceWrite.in(plan).isDefined
 
   private final class Follow(plan: SparkPlan, timed: Boolean) {
     private val stages = new Stages(plan)
     private val places = new Places
     private val everyRow = isSet(plan, EveryRowKey, "true") || usesOrigins(plan)
+    private val replayed = ExactlyOnceWrite.in(plan).flatMap(_.prepare(plan))
 
     def result: SparkPlan = {
       if (timed) {
@@ -60,7 +62,8 @@ object FollowRows extends Rule[SparkPlan] {
     private def throughShuffle(exchange: ShuffleExchangeExec, readBy: Int): SparkPlan = {
       val stage = stages.endingIn(exchange)
       val below = FollowIntoShuffleExec(follow(exchange.child, stage), stage, everyRow, timed)
-      FollowOutOfShuffleExec(exchange.withNewChildren(Seq(below)), places, readBy, timed)
+      val inOrderOf = replayed.filter(_ => readBy == stages.last)
+      FollowOutOfShuffleExec(exchange.withNewChildren(Seq(below)), places, readBy, timed, inOrderOf)
     }
   }
 }

@@ -19,7 +19,7 @@ private[provenance] final class OriginTag(columns: Int) {
   private var buffer = new Array[Byte](0)
 
   /** The row and the origin together; it is used again for the next one. */
-  def put(row: UnsafeRow, current: CurrentRow, sentAt: Long): UnsafeRow = {
+  def put(row: UnsafeRow, current: CurrentRow, path: Long, sentAt: Long): UnsafeRow = {
     val size = row.getSizeInBytes
     if (buffer.length < size + Bytes) {
       buffer = new Array[Byte](2 * (size + Bytes))
@@ -32,6 +32,7 @@ private[provenance] final class OriginTag(columns: Int) {
     Platform.putLong(buffer, tag + 16, current.recordedAt)
     Platform.putLong(buffer, tag + 24, current.readAt)
     Platform.putLong(buffer, tag + 32, sentAt)
+    Platform.putLong(buffer, tag + 40, path)
     tagged.pointTo(buffer, Start, size + Bytes)
     if (hasSpareBit(columns)) {
       BitSetMethods.set(buffer, Start, columns)
@@ -52,6 +53,7 @@ private[provenance] final class OriginTag(columns: Int) {
     current.offset = Platform.getLong(base, tag + 8)
     current.recordedAt = Platform.getLong(base, tag + 16)
     current.readAt = Platform.getLong(base, tag + 24)
+    current.path = Platform.getLong(base, tag + 40)
     if (hasSpareBit(columns)) {
       BitSetMethods.unset(base, start, columns)
     }
@@ -61,7 +63,7 @@ private[provenance] final class OriginTag(columns: Int) {
 }
 
 private[provenance] object OriginTag {
-  private val Bytes = 40
+  private val Bytes = 48
   private val Start = Platform.BYTE_ARRAY_OFFSET.toLong
   private val BitsPerWord = 64
 

@@ -14,16 +14,21 @@ final case class Place(topic: String, partition: Int)
  */
 final class Places extends Serializable {
   private var table = Vector.empty[Place]
+  private var sources = Vector.empty[Int]
 
   /** Adds the partitions of a source, and says at which index they begin. */
   def add(scan: RealTimeStreamScanExec): Int = synchronized {
     val first = table.length
     val source = scan.stream.toString
+    sources ++= Seq.fill(scan.inputPartitions.length)(sources.lastOption.fold(0)(_ + 1))
     table ++= scan.inputPartitions.zipWithIndex.map { case (partition, index) => Places.of(partition, source, index) }
     first
   }
 
   def apply(place: Int): Option[Place] = table.lift(place)
+
+  /** Which of the query's sources; two of them may read the same topic. */
+  def sourceOf(place: Int): Int = sources(place)
 
   def length: Int = table.length
 

@@ -1,0 +1,51 @@
+package org.apache.spark.sql.tailrace.sink
+
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.write.DataWriter
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
+
+/**
+ * What the tasks of an epoch need to know.
+ *
+ * @param attempt       how many runs have worked on the epoch that was open when this one began, this one included
+ * @param written       what they have written; null if nothing, or if it is behind us
+ * @param beginnings    by topic and partition, where the output of this epoch begins
+ * @param lastExecutors by task, where its last epoch was written
+ */
+final case class EpochWork(
+    options: SinkOptions,
+    schema: StructType,
+    query: String,
+    run: String,
+    attempt: Int,
+    isStateful: Boolean,
+    isDeterministic: Boolean,
+    readCommitted: Boolean,
+    written: Broadcast[Written],
+    beginnings: Map[String, Map[String, Long]],
+    lastExecutors: Map[Int, String],
+    checkpoint: String,
+    hadoop: Broadcast[SerializableConfiguration])
+    extends StreamingDataWriterFactory {
+
+  override def createWriter(partition: Int, task: Long, epoch: Long): DataWriter[InternalRow] =
+    new ExactlyOnceWriter(this, partition)
+
+  def transactionalId(task: Int): String = EpochWork.transactionalId(query, task)
+
+  def log: OutputLog = new OutputLog(checkpoint, hadoop.value.value)
+
+  /** A task that is repeated within the epoch has to look for itself what the attempt before it has written. */
+  def writtenBefore(taskAttempt: Int): Written = {
+    val ofOtherRuns = if (written == null) Written.nothing else written.value
+    if (taskAttempt == 0) ofOtherRuns
+    else ofOtherRuns ++ new OutputTail(options, readCommitted).since(log.beginnings(beginnings), query)
+  }
+}
+
+object EpochWork {
+  def transactionalId(query: String, task: Int): String = s"tailrace-$query-$task"
+}

@@ -1,0 +1,165 @@
+package org.apache.spark.sql.tailrace.sink
+
+import java.util.UUID
+
+import scala.util.Try
+
+import org.json4s.{DefaultFormats, Formats}
+import org.json4s.jackson.Serialization
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.connector.read.streaming.Offset
+import org.apache.spark.sql.connector.write.{PhysicalWriteInfo, WriterCommitMessage}
+import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.datasources.v2.{RealTimeStreamScanExec, WriteToDataSourceV2Exec}
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
+import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
+import org.apache.spark.sql.tailrace.latency.TaskIdentity
+import org.apache.spark.sql.tailrace.provenance.{KafkaStream, Stages}
+import org.apache.spark.sql.tailrace.python.RealTimeMapInBatchExec
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
+
+import tailrace.TailraceException
+
+/**
+ * Writes each row once, though Spark computes the open epoch again after a failure. Each output record says in its
+ * headers which row it is. A run begins by reading back what its query has written since the last commit, and drops
+ * those rows when they come again.
+ *
+ * Spark makes a new one for each epoch; what outlives an epoch is in [[SinkRuns]].
+ */
+final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: String, tell: SinkCounts => Unit)
+    extends StreamingWrite
+    with Logging {
+  import ExactlyOnceWrite._
+
+  RecordColumns.check(schema, options.topic)
+  private var prepared: Option[Prepared] = None
+
+  /** While the epoch is planned: gives what was written of it before, if that is to be replayed in the same order. */
+  def prepare(plan: SparkPlan): Option[Replayed] = {
+    refuseWhatHasNoIdentity(plan)
+    val context = plan.session.sparkContext
+    val run = context.getLocalProperty(TaskIdentity.RunKey)
+    val epoch = context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY).toLong
+    val sinkRun = SinkRuns.of(run)(begin(plan, epoch))
+    val isStateful = plan.exists(_.isInstanceOf[StateStoreWriter])
+    val starts = startsOf(plan)
+    sinkRun.begins(starts)
+    val isDeterministic = !plan.exists(!_.expressions.forall(_.deterministic))
+    prepared = Some(Prepared(sinkRun, run, isStateful, isDeterministic))
+    Option(sinkRun.written).filter(_ => isStateful && isOneStageFromTheSink(plan)).map(Replayed(_, starts))
+  }
+
+  /** The first epoch of a run. */
+  private def begin(plan: SparkPlan, epoch: Long): SinkRun = {
+    val session = plan.session
+    val began = System.nanoTime()
+    val checkpoint = session.sharedState.activeStreamingQueries.get(UUID.fromString(query)).resolvedCheckpointRoot
+    val hadoop = session.sessionState.newHadoopConf()
+    val log = new OutputLog(checkpoint, hadoop)
+    val oldWriters = log.transactionalWriters
+    Producers.fence(options, (0 until oldWriters).map(EpochWork.transactionalId(query, _)))
+    val readCommitted = options.isTransactional || oldWriters > 0
+    val tail = new OutputTail(options, readCommitted)
+    options.topic.foreach(topic => log.begins(topic, tail.endsOf(topic)))
+    val beginnings = log.beginnings(log.endOf(epoch - 1).fold(Map.empty[String, Map[String, Long]])(_.ends))
+    val written = new Written(tail.since(beginnings, query))
+    logInfo(s"Read back ${written.length} rows of epoch $epoch in ${(System.nanoTime() - began) / 1000000} ms")
+    val context = session.sparkContext
+    new SinkRun(
+      log,
+      checkpoint,
+      context.broadcast(new SerializableConfiguration(hadoop)),
+      attempt = written.attempts + 1,
+      readCommitted,
+      beginnings,
+      Option.when(!written.isEmpty)((context.broadcast(written), written.lastOffsets)))
+  }
+
+  override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
+    val Prepared(sinkRun, run, isStateful, isDeterministic) = prepared.getOrElse(throw notFollowed)
+    if (options.isTransactional) {
+      sinkRun.log.willWriteInTransactions(info.numPartitions())
+    }
+    EpochWork(
+      options,
+      schema,
+      query,
+      run,
+      sinkRun.attempt,
+      isStateful,
+      isDeterministic,
+      sinkRun.readCommitted,
+      sinkRun.written,
+      sinkRun.beginnings,
+      sinkRun.lastExecutors,
+      sinkRun.checkpoint,
+      sinkRun.hadoop)
+  }
+
+  override def useCommitCoordinator(): Boolean = false
+
+  override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = prepared.foreach { case Prepared(sinkRun, _, _, _) =>
+    val ends = messages.toSeq.collect { case end: TaskEnd => end }
+    sinkRun.ended(ends)
+    sinkRun.log.ended(epoch, EpochEnd(sinkRun.beginnings))
+    sinkRun.log.forgetBefore(epoch - KeptEpochs)
+    tell(ends.map(_.counts).foldLeft(SinkCounts.none)(_ + _))
+  }
+
+  override def abort(epoch: Long, messages: Array[WriterCommitMessage]): Unit = ()
+
+  override def toString: String = "TailraceKafkaWrite"
+}
+
+object ExactlyOnceWrite {
+  private final case class Prepared(sinkRun: SinkRun, run: String, isStateful: Boolean, isDeterministic: Boolean)
+
+  // More than Spark keeps of its own logs by default.
+  private val KeptEpochs = 200
+  private implicit val formats: Formats = DefaultFormats
+
+  /** The sink of a plan, if it is ours. */
+  def in(plan: SparkPlan): Option[ExactlyOnceWrite] = plan.collectFirst {
+    case write: WriteToDataSourceV2Exec => write.batchWrite
+  }.collect { case epoch: MicroBatchWrite => epoch.writeSupport }.collect { case write: ExactlyOnceWrite => write }
+
+  private def refuseWhatHasNoIdentity(plan: SparkPlan): Unit = {
+    plan.collectFirst { case scan: RealTimeStreamScanExec if !KafkaStream.isKafka(scan.stream) => scan }.foreach { scan =>
+      throw new TailraceException(
+        "TAILRACE_NO_ROW_IDENTITY",
+        s"the source ${scan.stream} gives its rows no offsets, so that a row that comes again cannot be recognised.",
+        "read from Kafka, or write with format(\"kafka\"), which may write rows twice after a failure.")
+    }
+    plan.collectFirst { case function: RealTimeMapInBatchExec => function }.foreach { _ =>
+      throw new TailraceException(
+        "TAILRACE_NO_ROW_IDENTITY",
+        "mapInPandas and mapInArrow do not say which row a result belongs to, so that one that comes again cannot be recognised.",
+        "use a udf, pandas_udf or arrow_udf, or write with format(\"kafka\"), which may write rows twice after a failure.")
+    }
+  }
+
+  /** Whether all state is kept behind the last shuffle, whose rows can be put into the order in which they came before. */
+  private def isOneStageFromTheSink(plan: SparkPlan): Boolean = {
+    val inLastStage = new Stages(plan).within(plan).count(_.isInstanceOf[StateStoreWriter])
+    inLastStage == plan.collect { case operator: StateStoreWriter => operator }.length
+  }
+
+  private def startsOf(plan: SparkPlan): Map[(String, Int), Long] =
+    plan.collect { case scan: RealTimeStreamScanExec => offsetsIn(scan.start) }
+      .flatten.groupMapReduce(_._1)(_._2)(math.min)
+
+  private def offsetsIn(start: Offset): Seq[((String, Int), Long)] =
+    Try(Serialization.read[Map[String, Map[String, Long]]](start.json())).getOrElse(Map.empty).toSeq.flatMap {
+      case (topic, offsets) => offsets.map { case (partition, offset) => (topic, partition.toInt) -> offset }
+    }
+
+  private def notFollowed = new TailraceException(
+    "TAILRACE_NO_ROW_IDENTITY",
+    s"rows are not followed from their source to the sink ${TailraceKafka.Format}.",
+    "start the query with .trigger(realTime=…), and leave spark.sql.streaming.realTimeMode.allowlistCheck unset.")
+}

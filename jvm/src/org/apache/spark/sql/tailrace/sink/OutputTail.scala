@@ -1,0 +1,94 @@
+package org.apache.spark.sql.tailrace.sink
+
+import java.time.Duration
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import org.apache.kafka.clients.consumer.KafkaConsumer
+import org.apache.kafka.common.TopicPartition
+
+import tailrace.TailraceException
+
+/** Reads from output topics what this query has written there. */
+final class OutputTail(options: SinkOptions, readCommitted: Boolean) {
+  import OutputTail._
+
+  private type Consumer = KafkaConsumer[Array[Byte], Array[Byte]]
+
+  /** The offset behind the last record of each partition of a topic. */
+  def endsOf(topic: String): Map[String, Long] =
+    // Of all records: those of a transaction that is still open count too.
+    withConsumer(committed = false)(consumer => ends(consumer, partitionsOf(consumer, topic))).map {
+      case (partition, end) => partition.partition().toString -> end
+    }
+
+  /** What the query has written since; a partition that is not among the beginnings is read from its first record. */
+  def since(beginnings: Map[String, Map[String, Long]], query: String): Seq[WrittenRow] =
+    if (beginnings.isEmpty) Nil else withConsumer(readCommitted) { consumer =>
+      val partitions = beginnings.keys.toSeq.flatMap(partitionsOf(consumer, _))
+      val first = consumer.beginningOffsets(partitions.asJava)
+      // What is there now; a transaction of somebody else that is still open is waited for.
+      val until = withConsumer(committed = false)(ends(_, partitions)).map { case (at, end) => (at.topic(), at.partition()) -> end }
+      consumer.assign(partitions.asJava)
+      partitions.foreach { partition =>
+        val from = beginnings(partition.topic()).getOrElse(partition.partition().toString, 0L)
+        consumer.seek(partition, math.max(from, first.get(partition)))
+      }
+      read(consumer, partitions, until, query)
+    }
+
+  private def read(
+      consumer: Consumer,
+      partitions: Seq[TopicPartition],
+      until: Map[(String, Int), Long],
+      query: String): Seq[WrittenRow] = {
+    val found = mutable.ArrayBuffer.empty[WrittenRow]
+    def behind = partitions.filter(at => consumer.position(at) < until((at.topic(), at.partition())))
+    var positions = Seq.empty[Long]
+    var progressAt = System.nanoTime()
+    while (behind.nonEmpty) {
+      consumer.poll(PollFor).forEach { record =>
+        RowHeaders.read(record.headers()).filter(_._3.query == query).foreach { case (place, id, mark) =>
+          val key = Written.keyOf(record.topic(), record.key())
+          found += WrittenRow(place, id, mark, key, Written.contentOf(key, record.value()))
+        }
+      }
+      val now = partitions.map(consumer.position)
+      if (now != positions) {
+        positions = now
+        progressAt = System.nanoTime()
+      } else if (System.nanoTime() - progressAt > PatienceNanos) {
+        val stuck = behind.map(at => s"${at.topic()}/${at.partition()} at ${consumer.position(at)}").mkString(", ")
+        throw new TailraceException(
+          "TAILRACE_OUTPUT_NOT_READABLE",
+          s"what the last run has written could not be read back to its end: $stuck.",
+          "see that the brokers are up, that this user may read the topic, and that no other producer leaves a transaction open.")
+      }
+    }
+    found.toSeq
+  }
+
+  private def partitionsOf(consumer: Consumer, topic: String): Seq[TopicPartition] =
+    Option(consumer.partitionsFor(topic)).toSeq.flatMap(_.asScala).map(info => new TopicPartition(topic, info.partition()))
+
+  private def ends(consumer: Consumer, partitions: Seq[TopicPartition]): Map[TopicPartition, Long] =
+    consumer.endOffsets(partitions.asJava).asScala.map { case (at, end) => at -> end.longValue }.toMap
+
+  private def withConsumer[T](committed: Boolean)(use: Consumer => T): T = {
+    val consumer = new Consumer(options.consumer(committed))
+    try use(consumer)
+    catch {
+      // Kafka's own is not known to Spark as the end of a query that was stopped.
+      case stopped: RuntimeException if stopped.getClass.getName == Interrupted =>
+        throw new InterruptedException("stopped while the output was read back")
+    } finally consumer.close(Duration.ZERO)
+  }
+}
+
+object OutputTail {
+  private val PollFor = Duration.ofMillis(200)
+  // Longer than a transaction may stay open by default.
+  private val PatienceNanos = 90L * 1000 * 1000 * 1000
+  private val Interrupted = "org.apache.kafka.common.errors.InterruptException"
+}

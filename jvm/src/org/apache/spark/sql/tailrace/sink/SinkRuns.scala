@@ -1,0 +1,63 @@
+package org.apache.spark.sql.tailrace.sink
+
+import java.util.UUID
+
+import scala.collection.mutable
+
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.util.SerializableConfiguration
+
+/** On the driver: what a run of a query knows of its output. */
+final class SinkRun(
+    val log: OutputLog,
+    val checkpoint: String,
+    val hadoop: Broadcast[SerializableConfiguration],
+    val attempt: Int,
+    val readCommitted: Boolean,
+    var beginnings: Map[String, Map[String, Long]],
+    private var found: Option[(Broadcast[Written], Map[(String, Int), Long])]) {
+  var lastExecutors: Map[Int, String] = Map.empty
+
+  /** What older runs have written of the epochs to come; null if nothing of it can come again. */
+  def written: Broadcast[Written] = found.map(_._1).orNull
+
+  /** An epoch begins at these offsets. */
+  def begins(starts: Map[(String, Int), Long]): Unit = found.foreach { case (broadcast, lastOffsets) =>
+    if (!lastOffsets.exists { case (place, last) => starts.get(place).forall(_ <= last) }) {
+      found = None
+      broadcast.destroy()
+    }
+  }
+
+  def ended(ends: Seq[TaskEnd]): Unit = {
+    lastExecutors ++= ends.map(end => end.task -> end.executor)
+    beginnings = ends.foldLeft(beginnings)((all, end) => SinkRun.later(all, end.ends))
+  }
+
+  def forget(): Unit = {
+    found.foreach(_._1.destroy())
+    hadoop.destroy()
+  }
+}
+
+object SinkRun {
+  /** Each partition's later offset. */
+  def later(some: Map[String, Map[String, Long]], others: Map[String, Map[String, Long]]): Map[String, Map[String, Long]] =
+    others.foldLeft(some) { case (all, (topic, ends)) =>
+      val known = all.getOrElse(topic, Map.empty)
+      all.updated(topic, known ++ ends.map { case (partition, end) => partition -> math.max(end, known.getOrElse(partition, 0L)) })
+    }
+}
+
+object SinkRuns {
+  private val runs = mutable.HashMap.empty[String, SinkRun]
+
+  def of(run: String)(begin: => SinkRun): SinkRun =
+    synchronized(runs.get(run)).getOrElse {
+      val begun = begin
+      synchronized(runs.put(run, begun))
+      begun
+    }
+
+  def forget(run: UUID): Unit = synchronized(runs.remove(run.toString)).foreach(_.forget())
+}

@@ -1,0 +1,148 @@
+"""`tailrace-kafka`: whatever ends a run, each row is in the output once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.functions import udf
+
+from tests.helpers.pipeline import Pipeline
+from tests.helpers.topics import ContinuousLoad
+from tests.helpers.waiting import until
+
+SINK = "tailrace-kafka"
+# No test waits for its end.
+EPOCH = "10 minutes"
+SOON_S = 60
+RUNS = 3
+
+
+def passed_on(pipeline: Pipeline) -> DataFrame:
+    return pipeline.rows()
+
+
+def filtered(pipeline: Pipeline) -> DataFrame:
+    return pipeline.rows().where("id % 3 != 0")
+
+
+def through_python(pipeline: Pipeline) -> DataFrame:
+    return pipeline.rows().withColumn("more", udf(lambda key: key + "!")("key"))
+
+
+def exploded(pipeline: Pipeline) -> DataFrame:
+    return pipeline.rows().withColumn("part", F.explode(F.array(F.lit(1), F.lit(2), F.lit(2))))
+
+
+def exploded_and_shuffled(pipeline: Pipeline) -> DataFrame:
+    """Rows of one record come to different tasks, among others, and two of them are alike."""
+    return exploded(pipeline).repartition(2, "part")
+
+
+def exploded_and_shuffled_twice(pipeline: Pipeline) -> DataFrame:
+    again = exploded_and_shuffled(pipeline).withColumn("half", F.explode(F.array(F.lit(1), F.lit(2))))
+    return again.repartition(2, "half")
+
+
+def read_twice(pipeline: Pipeline) -> DataFrame:
+    return pipeline.rows().union(pipeline.rows())
+
+
+def not_deterministic(pipeline: Pipeline) -> DataFrame:
+    return pipeline.rows().withColumn("random", F.rand()).withColumn("now", F.current_timestamp())
+
+
+def counted(pipeline: Pipeline) -> DataFrame:
+    """Rows of one key come from both partitions, so that their order is another one in each run."""
+    return pipeline.rows().groupBy("key").agg(F.count("*").alias("n"), F.sum("id").alias("total"))
+
+
+def first_of_each(pipeline: Pipeline) -> DataFrame:
+    """Which of the rows with a number is the first is decided by chance, once."""
+    return pipeline.rows().withColumn("number", F.expr("id div 3")).dropDuplicates(["number"])
+
+
+def by_id(rows: list[dict[str, Any]]) -> Counter[Any]:
+    return Counter(row["id"] for row in rows)
+
+
+def by_part(rows: list[dict[str, Any]]) -> Counter[Any]:
+    return Counter((row["id"], row["part"]) for row in rows)
+
+
+def by_half(rows: list[dict[str, Any]]) -> Counter[Any]:
+    return Counter((row["id"], row["part"], row["half"]) for row in rows)
+
+
+STATELESS: list[tuple[Callable[[Pipeline], DataFrame], Callable[[list[dict[str, Any]]], Counter[Any]], Any]] = [
+    (passed_on, by_id, lambda sent: Counter(range(sent))),
+    (filtered, by_id, lambda sent: Counter(i for i in range(sent) if i % 3)),
+    (through_python, by_id, lambda sent: Counter(range(sent))),
+    (exploded, by_part, lambda sent: Counter((i, part) for i in range(sent) for part in (1, 2, 2))),
+    (exploded_and_shuffled, by_part, lambda sent: Counter((i, part) for i in range(sent) for part in (1, 2, 2))),
+    (
+        exploded_and_shuffled_twice,
+        by_half,
+        lambda sent: Counter((i, part, half) for i in range(sent) for part in (1, 2, 2) for half in (1, 2)),
+    ),
+    (read_twice, by_id, lambda sent: Counter(dict.fromkeys(range(sent), 2))),
+    (not_deterministic, by_id, lambda sent: Counter(range(sent))),
+]
+
+
+@pytest.mark.parametrize(("query_of", "identify", "expected"), STATELESS, ids=lambda it: getattr(it, "__name__", ""))
+def test_each_row_once(
+    pipeline: Pipeline, query_of: Callable[[Pipeline], DataFrame], identify: Callable[..., Any], expected: Any
+) -> None:
+    with pipeline.collect() as out, ContinuousLoad(pipeline.servers, pipeline.input, per_second=200) as load:
+        for _ in range(RUNS):
+            with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
+                so_far = len(out.rows())
+                until(lambda: len(out.rows()) > so_far + 100, "rows flow", within_s=SOON_S)  # noqa: B023
+                # Stopped as Spark stops: the open epoch is dropped, and read again by the next run.
+        load.stop()
+        wanted = expected(load.sent)
+        with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
+            until(lambda: len(out.rows()) >= wanted.total(), "all rows are out", within_s=SOON_S)
+            # A mark behind them all: what would come twice has come by then.
+            pipeline.send(range(-5, 0))
+            until(lambda: min(row["id"] for row in out.rows()) == -5, "the mark", within_s=SOON_S)
+        found = Counter(
+            {one: n for one, n in identify(out.rows()).items() if (one if isinstance(one, int) else one[0]) >= 0}
+        )
+        assert found == wanted
+
+
+@pytest.mark.parametrize("options", [{}, {"transactionInterval": "20 ms"}], ids=["plain", "transactions"])
+def test_each_count_once(pipeline: Pipeline, options: dict[str, str]) -> None:
+    with pipeline.collect() as out, ContinuousLoad(pipeline.servers, pipeline.input, per_second=300, keys=3) as load:
+        for _ in range(RUNS):
+            with pipeline.running(counted(pipeline), epoch=EPOCH, sink=SINK, options=options):
+                so_far = len(out.rows())
+                until(lambda: len(out.rows()) > so_far + 200, "rows flow", within_s=SOON_S)  # noqa: B023
+        load.stop()
+        with pipeline.running(counted(pipeline), epoch=EPOCH, sink=SINK, options=options):
+            until(lambda: len(out.rows()) >= load.sent, "all counts are out", within_s=SOON_S)
+        rows = out.rows()
+        counts = Counter((row["key"], row["n"]) for row in rows)
+        assert counts == Counter((f"k{i % 3}", i // 3 + 1) for i in range(load.sent))
+        last = {row["key"]: (row["n"], row["total"]) for row in rows}
+        ids = {f"k{k}": [i for i in range(load.sent) if i % 3 == k] for k in range(3)}
+        assert last == {key: (len(of), sum(of)) for key, of in ids.items()}
+
+
+def test_the_first_of_each_once(pipeline: Pipeline) -> None:
+    with pipeline.collect() as out, ContinuousLoad(pipeline.servers, pipeline.input, per_second=300) as load:
+        for _ in range(RUNS):
+            with pipeline.running(first_of_each(pipeline), epoch=EPOCH, sink=SINK):
+                so_far = len(out.rows())
+                until(lambda: len(out.rows()) > so_far + 100, "rows flow", within_s=SOON_S)  # noqa: B023
+        load.stop()
+        numbers = -(-load.sent // 3)
+        with pipeline.running(first_of_each(pipeline), epoch=EPOCH, sink=SINK):
+            until(lambda: len(out.rows()) >= numbers, "all are out", within_s=SOON_S)
+        assert Counter(row["number"] for row in out.rows()) == Counter(range(numbers))
