@@ -61,12 +61,12 @@ def read(spark: SparkSession, servers: str, topic: str, **options: str) -> DataF
 
 @contextmanager
 def running(
-    query: DataFrame, servers: str, topic: str, *, epoch: str | None = "5 minutes", **options: str
+    query: DataFrame, servers: str, topic: str, *, sink: str = "kafka", epoch: str | None = "5 minutes", **options: str
 ) -> Iterator[StreamingQuery]:
     """The query in Real-Time Mode, or in micro-batch without an epoch."""
     # A task that is being cancelled may still write to it.
     with tempfile.TemporaryDirectory(prefix="tailrace-bench-", ignore_cleanup_errors=True) as checkpoint:
-        writer = query.writeStream.format("kafka").outputMode("update").option("kafka.bootstrap.servers", servers)
+        writer = query.writeStream.format(sink).outputMode("update").option("kafka.bootstrap.servers", servers)
         writer = writer.option("topic", topic).options(**options).option("checkpointLocation", checkpoint)
         if epoch is not None:
             writer = writer.trigger(realTime=epoch)  # type: ignore[call-overload]
