@@ -22,6 +22,7 @@ package org.apache.kafka {
 
       trait Headers {
         def lastHeader(key: String): Header
+        def toArray(): Array[Header]
       }
 
       package internals {

@@ -52,6 +52,7 @@ object Operators {
     yes(NeverWritten, "the origin of a row, noted", s"$Provenance.FollowFromSourceExec"),
     yes(NeverWritten, "the origin of a row, into a shuffle", s"$Provenance.FollowIntoShuffleExec"),
     yes(NeverWritten, "the origin of a row, out of a shuffle", s"$Provenance.FollowOutOfShuffleExec"),
+    yes(NeverWritten, "a row that cannot be processed, caught", "org.apache.spark.sql.tailrace.poison.PoisonGuardExec"),
     yes(NeverWritten, "an epoch's latency in its progress", s"$Latency.LatencyInProgressExec"),
     yes(NeverWritten, "typed objects in (JVM)", s"$Exec.DeserializeToObjectExec"),
     yes(NeverWritten, "typed objects out (JVM)", s"$Exec.SerializeFromObjectExec"),

@@ -6,6 +6,7 @@ import org.apache.spark.sql.execution.datasources.v2.{RealTimeStreamScanExec, Wr
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.tailrace.latency.{LatencyInProgressExec, LiveFigures, WatchedWrite}
+import org.apache.spark.sql.tailrace.poison.{PoisonGuardExec, PoisonPolicy}
 import org.apache.spark.sql.tailrace.preflight.Rehearsal
 import org.apache.spark.sql.tailrace.sink.ExactlyOnceWrite
 
@@ -26,8 +27,9 @@ object FollowRows extends Rule[SparkPlan] {
     val timed = !isSet(plan, EnabledKey, "false")
     // A user who keeps Spark's allowlist in force keeps our operators out: Spark would refuse the query for them.
     val mayBe = !plan.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK)
-    val isOfUse = timed || usesOrigins(plan)
-    if (Stages.reads(plan) && mayBe && isOfUse && !isDone && !Rehearsal.isOne(plan)) new Follow(plan, timed).result else plan
+    val onError = PoisonPolicy.of(plan)
+    val isOfUse = timed || onError.goesOn || usesOrigins(plan)
+    if (Stages.reads(plan) && mayBe && isOfUse && !isDone && !Rehearsal.isOne(plan)) new Follow(plan, timed, onError).result else plan
   }
 
   private def isSet(plan: SparkPlan, key: String, value: String): Boolean =
@@ -35,11 +37,11 @@ object FollowRows extends Rule[SparkPlan] {
 
   private def usesOrigins(plan: SparkPlan): Boolean = plan.exists(_.isInstanceOf[UsesOrigins]) || ExactlyOnceWrite.in(plan).isDefined
 
-  private final class Follow(plan: SparkPlan, timed: Boolean) {
+  private final class Follow(plan: SparkPlan, timed: Boolean, onError: PoisonPolicy) {
     private val stages = new Stages(plan)
     private val places = new Places
-    private val everyRow = isSet(plan, EveryRowKey, "true") || usesOrigins(plan)
-    private val replayed = ExactlyOnceWrite.in(plan).flatMap(_.prepare(plan))
+    private val everyRow = isSet(plan, EveryRowKey, "true") || usesOrigins(plan) || onError.goesOn
+    private val replayed = ExactlyOnceWrite.in(plan).flatMap(_.prepare(plan, onError))
 
     def result: SparkPlan = {
       if (timed) {
@@ -51,17 +53,21 @@ object FollowRows extends Rule[SparkPlan] {
     private def follow(node: SparkPlan, stage: Int): SparkPlan = node match {
       case scan: RealTimeStreamScanExec => FollowFromSourceExec(scan, places, stage, timed)
       case exchange: ShuffleExchangeExec if Stages.reads(exchange) => throughShuffle(exchange, stage)
-      case write: WriteToDataSourceV2Exec if timed && Stages.reads(write) =>
-        val query = new LatencyInProgressExec(follow(write.query, stage))
+      case write: WriteToDataSourceV2Exec if !timed && Stages.reads(write) =>
+        write.withNewChildren(Seq(guarded(write.query, stage)))
+      case write: WriteToDataSourceV2Exec if Stages.reads(write) =>
+        val query = new LatencyInProgressExec(guarded(write.query, stage))
         val watched = write.copy(new WatchedWrite(write.batchWrite, query.accumulator, stage), query = query)
         watched.copyTagsFrom(write)
         watched
       case _ => node.withNewChildren(node.children.map(child => if (Stages.reads(child)) follow(child, stage) else child))
     }
 
+    private def guarded(top: SparkPlan, stage: Int): SparkPlan = PoisonGuardExec(follow(top, stage), onError)
+
     private def throughShuffle(exchange: ShuffleExchangeExec, readBy: Int): SparkPlan = {
       val stage = stages.endingIn(exchange)
-      val below = FollowIntoShuffleExec(follow(exchange.child, stage), stage, everyRow, timed)
+      val below = FollowIntoShuffleExec(guarded(exchange.child, stage), stage, everyRow, timed)
       val inOrderOf = replayed.filter(_ => readBy == stages.last)
       FollowOutOfShuffleExec(exchange.withNewChildren(Seq(below)), places, readBy, timed, inOrderOf)
     }

@@ -5,8 +5,11 @@ import java.util.{Map => JMap}
 import scala.language.reflectiveCalls
 import scala.util.Try
 
+import org.json4s.{DefaultFormats, Formats}
+import org.json4s.jackson.Serialization
+
 import org.apache.spark.sql.connector.read.InputPartition
-import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
+import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset}
 
 // The connector's classes are known by their shape: the plugin is compiled without it, and users may bring another
 // version. What has another shape is treated like a source that is not Kafka.
@@ -42,6 +45,14 @@ object KafkaStream {
   def clientParams(stream: MicroBatchStream): Option[JMap[String, Object]] =
     if (!isKafka(stream)) None
     else Try(stream.asInstanceOf[InKafka].kafkaOffsetReader().driverKafkaParams()).toOption
+
+  /** By topic and partition, as the stream's offsets say it. */
+  def offsetsIn(offset: Offset): Map[(String, Int), Long] = {
+    implicit val formats: Formats = DefaultFormats
+    Try(Serialization.read[Map[String, Map[String, Long]]](offset.json())).getOrElse(Map.empty).toSeq.flatMap {
+      case (topic, offsets) => offsets.map { case (partition, at) => (topic, partition.toInt) -> at }
+    }.toMap
+  }
 
   /** How the stream chooses its topics and makes its clients. */
   def consumerStrategy(stream: MicroBatchStream): Object = {

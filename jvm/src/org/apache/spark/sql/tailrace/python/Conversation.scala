@@ -27,6 +27,7 @@ import org.apache.spark.util.{DirectByteBufferOutputStream, UninterruptibleThrea
  * @param connect    who knows the functions, and the wire to them
  * @param keepsRows  whether results are to be joined with the rows they came from, by [[nextRow]]
  * @param repeatable whether the functions may be called once more, to find out at which row of a batch they failed
+ * @param origins    what the input writes and what the output is to write, if not the task's own
  */
 private[python] final class Conversation(
     input: Iterator[InternalRow],
@@ -34,13 +35,14 @@ private[python] final class Conversation(
     keepsRows: Boolean,
     repeatable: Boolean,
     limits: PythonLimits,
-    context: TaskContext)
+    context: TaskContext,
+    origins: Option[(CurrentRow, CurrentRow)] = None)
     extends Iterator[Answer]
     with Logging {
   import Conversation._
 
   private val (employer, wire) = connect()
-  private val (inputRow, outputRow) = CurrentRow.acrossThreads()
+  private val (inputRow, outputRow) = origins.getOrElse(CurrentRow.acrossThreads())
   private val hired =
     try employer.hire(context)
     catch {
@@ -63,6 +65,7 @@ private[python] final class Conversation(
   @volatile private var torn = false
   @volatile private var endSent = false
   @volatile private var feederFailure: Throwable = _
+  private var isClosed = false
   private var workerIsOurs = true
   private var answer: Answer = _
   private var ended = false
@@ -334,7 +337,9 @@ private[python] final class Conversation(
     }
   }
 
-  private def close(): Unit = {
+  /** Safe to call twice. */
+  def close(): Unit = if (!isClosed) {
+    isClosed = true
     partingSince = Some(System.nanoTime())
     stopping = true
     backlog.close()

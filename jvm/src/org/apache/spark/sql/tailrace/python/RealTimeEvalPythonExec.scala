@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.python.{BatchEvalPythonExec, EvaluatePython, PythonSQLMetrics, PythonUDFWithNamedArgumentsRunner}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.tailrace.poison.{PoisonHandler, PoisonPolicy}
 import org.apache.spark.sql.tailrace.provenance.UsesOrigins
 import org.apache.spark.sql.types.{DataType, StructField, StructType, UserDefinedType}
 import org.apache.spark.sql.types.DataType.equalsIgnoreCompatibleCollation
@@ -25,7 +26,8 @@ case class RealTimeEvalPythonExec(
     udfs: Seq[PythonUDF],
     resultAttrs: Seq[Attribute],
     child: SparkPlan,
-    evalType: Int)
+    evalType: Int,
+    onError: PoisonPolicy)
     extends UnaryExecNode
     with PythonSQLMetrics
     with UsesOrigins {
@@ -49,7 +51,7 @@ case class RealTimeEvalPythonExec(
       if (evalType == PythonEvalType.SQL_BATCHED_UDF) conf.getConf(SQLConf.PYTHON_UDF_MAX_RECORDS_PER_BATCH)
       else conf.arrowMaxRecordsPerBatch)
     val repeatable = !ArrowFunctions.OverIterators.contains(evalType)
-    val (childOutput, allOutput) = (child.output, output)
+    val (childOutput, allOutput, policy) = (child.output, output, onError)
 
     child.execute().mapPartitionsInternal { rows =>
       val context = TaskContext.get()
@@ -58,10 +60,15 @@ case class RealTimeEvalPythonExec(
         arguments.initialize(context.partitionId())
         kind.connect(arguments)
       }
-      val conversation = new Conversation(rows, connect, keepsRows = true, repeatable, limits, context)
       val joined = new JoinedRow
       val toUnsafe = UnsafeProjection.create(allOutput, allOutput)
-      conversation.flatMap(_.rows).map(result => toUnsafe(joined(conversation.nextRow(), result)))
+      if (policy.goesOn) {
+        val conversation = new PatientConversation(rows, connect, limits, context, new PoisonHandler(policy))
+        conversation.map { case (row, result) => toUnsafe(joined(row, result)) }
+      } else {
+        val conversation = new Conversation(rows, connect, keepsRows = true, repeatable, limits, context)
+        conversation.flatMap(_.rows).map(result => toUnsafe(joined(conversation.nextRow(), result)))
+      }
     }
   }
 

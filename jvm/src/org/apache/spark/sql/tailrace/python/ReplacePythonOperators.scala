@@ -7,16 +7,19 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec
 import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec, MapInArrowExec, MapInPandasExec}
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
+import org.apache.spark.sql.tailrace.poison.PoisonPolicy
 import org.apache.spark.sql.tailrace.provenance.Stages
 
 /** In a real-time plan, puts operators that pass rows on at once in the place of Spark's Python operators. */
 object ReplacePythonOperators extends Rule[SparkPlan] {
-  override def apply(plan: SparkPlan): SparkPlan = plan.transformUp {
+  override def apply(plan: SparkPlan): SparkPlan = replaced(plan, PoisonPolicy.of(plan))
+
+  private def replaced(plan: SparkPlan, onError: PoisonPolicy): SparkPlan = plan.transformUp {
     case node if !Stages.reads(node) => node
     case eval: ArrowEvalPythonExec =>
-      RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, eval.child, eval.evalType)
+      RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, eval.child, eval.evalType, onError)
     case eval: BatchEvalPythonExec =>
-      RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, eval.child, PythonEvalType.SQL_BATCHED_UDF)
+      RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, eval.child, PythonEvalType.SQL_BATCHED_UDF, onError)
     case map: MapInPandasExec if !map.isBarrier && map.profile.isEmpty =>
       RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, map.child)
     case map: MapInArrowExec if !map.isBarrier && map.profile.isEmpty =>

@@ -4,6 +4,7 @@ import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.DataWriter
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
+import org.apache.spark.sql.tailrace.poison.PoisonPolicy
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
@@ -23,6 +24,7 @@ final case class EpochWork(
     attempt: Int,
     isStateful: Boolean,
     isDeterministic: Boolean,
+    onError: PoisonPolicy,
     readCommitted: Boolean,
     written: Broadcast[Written],
     beginnings: Map[String, Map[String, Long]],

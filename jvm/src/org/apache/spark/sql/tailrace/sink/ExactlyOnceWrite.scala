@@ -2,13 +2,7 @@ package org.apache.spark.sql.tailrace.sink
 
 import java.util.UUID
 
-import scala.util.Try
-
-import org.json4s.{DefaultFormats, Formats}
-import org.json4s.jackson.Serialization
-
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.connector.read.streaming.Offset
 import org.apache.spark.sql.connector.write.{PhysicalWriteInfo, WriterCommitMessage}
 import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
 import org.apache.spark.sql.execution.SparkPlan
@@ -17,6 +11,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
 import org.apache.spark.sql.tailrace.latency.TaskIdentity
+import org.apache.spark.sql.tailrace.poison.PoisonPolicy
 import org.apache.spark.sql.tailrace.provenance.{KafkaStream, Stages}
 import org.apache.spark.sql.tailrace.python.RealTimeMapInBatchExec
 import org.apache.spark.sql.types.StructType
@@ -40,7 +35,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
   private var prepared: Option[Prepared] = None
 
   /** While the epoch is planned: gives what was written of it before, if that is to be replayed in the same order. */
-  def prepare(plan: SparkPlan): Option[Replayed] = {
+  def prepare(plan: SparkPlan, onError: PoisonPolicy): Option[Replayed] = {
     refuseWhatHasNoIdentity(plan)
     val context = plan.session.sparkContext
     val run = context.getLocalProperty(TaskIdentity.RunKey)
@@ -50,7 +45,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     val starts = startsOf(plan)
     sinkRun.begins(starts)
     val isDeterministic = !plan.exists(!_.expressions.forall(_.deterministic))
-    prepared = Some(Prepared(sinkRun, run, isStateful, isDeterministic))
+    prepared = Some(Prepared(sinkRun, run, isStateful, isDeterministic, onError))
     Option(sinkRun.written).filter(_ => isStateful && isOneStageFromTheSink(plan)).map(Replayed(_, starts))
   }
 
@@ -81,7 +76,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
   }
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
-    val Prepared(sinkRun, run, isStateful, isDeterministic) = prepared.getOrElse(throw notFollowed)
+    val Prepared(sinkRun, run, isStateful, isDeterministic, onError) = prepared.getOrElse(throw notFollowed)
     if (options.isTransactional) {
       sinkRun.log.willWriteInTransactions(info.numPartitions())
     }
@@ -93,6 +88,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
       sinkRun.attempt,
       isStateful,
       isDeterministic,
+      onError,
       sinkRun.readCommitted,
       sinkRun.written,
       sinkRun.beginnings,
@@ -103,7 +99,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
 
   override def useCommitCoordinator(): Boolean = false
 
-  override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = prepared.foreach { case Prepared(sinkRun, _, _, _) =>
+  override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = prepared.foreach { case Prepared(sinkRun, _, _, _, _) =>
     val ends = messages.toSeq.collect { case end: TaskEnd => end }
     sinkRun.ended(ends)
     sinkRun.log.ended(epoch, EpochEnd(sinkRun.beginnings))
@@ -117,11 +113,15 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
 }
 
 object ExactlyOnceWrite {
-  private final case class Prepared(sinkRun: SinkRun, run: String, isStateful: Boolean, isDeterministic: Boolean)
+  private final case class Prepared(
+      sinkRun: SinkRun,
+      run: String,
+      isStateful: Boolean,
+      isDeterministic: Boolean,
+      onError: PoisonPolicy)
 
   // More than Spark keeps of its own logs by default.
   private val KeptEpochs = 200
-  private implicit val formats: Formats = DefaultFormats
 
   /** The sink of a plan, if it is ours. */
   def in(plan: SparkPlan): Option[ExactlyOnceWrite] = plan.collectFirst {
@@ -150,13 +150,8 @@ object ExactlyOnceWrite {
   }
 
   private def startsOf(plan: SparkPlan): Map[(String, Int), Long] =
-    plan.collect { case scan: RealTimeStreamScanExec => offsetsIn(scan.start) }
+    plan.collect { case scan: RealTimeStreamScanExec => KafkaStream.offsetsIn(scan.start).toSeq }
       .flatten.groupMapReduce(_._1)(_._2)(math.min)
-
-  private def offsetsIn(start: Offset): Seq[((String, Int), Long)] =
-    Try(Serialization.read[Map[String, Map[String, Long]]](start.json())).getOrElse(Map.empty).toSeq.flatMap {
-      case (topic, offsets) => offsets.map { case (partition, offset) => (topic, partition.toInt) -> offset }
-    }
 
   private def notFollowed = new TailraceException(
     "TAILRACE_NO_ROW_IDENTITY",

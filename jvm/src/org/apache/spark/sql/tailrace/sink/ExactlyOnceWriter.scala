@@ -11,6 +11,7 @@ import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 import org.apache.spark.sql.tailrace.latency.TellsOfAcknowledgements
+import org.apache.spark.sql.tailrace.poison.PoisonHandler
 import org.apache.spark.sql.tailrace.provenance.{CurrentRow, Ordinals, SourcePosition}
 import org.apache.spark.sql.tailrace.sink.Producers.Producer
 
@@ -22,6 +23,8 @@ final case class TaskEnd(task: Int, executor: String, ends: Map[String, Map[Stri
 
 /** Writes the rows of a task, except those that are there already. */
 final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[InternalRow] with TellsOfAcknowledgements {
+  import ExactlyOnceWriter._
+
   private val columns = new RecordColumns(epoch.schema, epoch.options.topic)
   private val current = CurrentRow.ofThisTask()
   private val ordinals = new Ordinals(current)
@@ -29,6 +32,7 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
   private val written = new WrittenLookup(epoch.writtenBefore(TaskContext.get().attemptNumber()))
   private val topics = new TopicsMet(epoch)
   private val acknowledged = new Acknowledgements
+  private val poison = new PoisonHandler(epoch.onError)
 
   private val transactionalId = epoch.transactionalId(task)
   private val executor = SparkEnv.get.executorId
@@ -52,7 +56,7 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
   var observer: Callback = _
 
   override def write(row: InternalRow): Unit = {
-    acknowledged.failIfFailed()
+    settleFailures()
     val record = columns.of(row)
     if (current.place < 0 || current.offset < 0) {
       unidentified += 1
@@ -100,6 +104,15 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
     if (transactions != null) transactions.send(_.send(sent, callback)) else producer.send(sent, callback)
   }
 
+  /** What was not taken ends the query, unless it goes on without rows that are too large. */
+  private def settleFailures(): Unit = {
+    // Within a transaction nothing can be left out: it is void as a whole.
+    val goesOn = epoch.onError.goesOn && transactions == null
+    acknowledged.takeFailures(isOfOneRow = reason => goesOn && reason.getClass.getName == TooLarge).foreach {
+      case (position, reason) => poison.handle(position, reason)
+    }
+  }
+
   private def describe: SourcePosition = current.places.positionOf(current.keep())
 
   private def placeOf(index: Int): SourcePlace = {
@@ -112,7 +125,7 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
 
   override def commit(): WriterCommitMessage = {
     if (transactions != null) transactions.finish() else producer.flush()
-    acknowledged.failIfFailed()
+    settleFailures()
     isOver = true
     if (transactions != null) Producers.keep(transactionalId, epoch.run, producer) else Producers.release(epoch.options)
     TaskEnd(task, executor, acknowledged.ends, SinkCounts(suppressed, corrected, unidentified))
@@ -131,9 +144,14 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
   }
 }
 
+private object ExactlyOnceWriter {
+  private val TooLarge = "org.apache.kafka.common.errors.RecordTooLargeException"
+}
+
 /** What the brokers have said; told by the producer's thread, asked by the task's. */
 private final class Acknowledgements {
-  @volatile private var failure: Throwable = _
+  @volatile private var hasFailed = false
+  private val failures = mutable.Queue.empty[(SourcePosition, Exception)]
   private val behind = mutable.HashMap.empty[(String, Int), Long]
 
   def arrived(metadata: RecordMetadata): Unit = synchronized {
@@ -141,16 +159,22 @@ private final class Acknowledgements {
     behind(at) = math.max(behind.getOrElse(at, 0L), metadata.offset() + 1)
   }
 
-  def failed(position: SourcePosition, reason: Exception): Unit = if (failure == null) {
-    failure = new TailraceException(
-      "TAILRACE_RECORD_NOT_WRITTEN",
-      s"Kafka did not take a row made of ${SourcePosition.describe(Seq(position))}: ${reason.getMessage}",
-      "see that the brokers are up and that the topic takes records of that size; the next run writes it again.")
+  def failed(position: SourcePosition, reason: Exception): Unit = synchronized {
+    failures.enqueue((position, reason))
+    hasFailed = true
   }
 
-  def failIfFailed(): Unit = if (failure != null) {
-    throw failure
+  /** Rows that were not taken through their own fault; throws if there are others. */
+  def takeFailures(isOfOneRow: Exception => Boolean): Seq[(SourcePosition, Exception)] = if (!hasFailed) Nil else synchronized {
+    failures.find { case (_, reason) => !isOfOneRow(reason) }.foreach { case (position, reason) => throw notWritten(position, reason) }
+    hasFailed = false
+    failures.dequeueAll(_ => true).toSeq
   }
+
+  private def notWritten(position: SourcePosition, reason: Exception): Throwable = new TailraceException(
+    "TAILRACE_RECORD_NOT_WRITTEN",
+    s"Kafka did not take a row made of ${SourcePosition.describe(Seq(position))}: ${reason.getMessage}",
+    "see that the brokers are up and that the topic takes records of that size; the next run writes it again.")
 
   def ends: Map[String, Map[String, Long]] = synchronized {
     behind.groupMap(_._1._1) { case ((_, partition), end) => partition.toString -> end }.view.mapValues(_.toMap).toMap

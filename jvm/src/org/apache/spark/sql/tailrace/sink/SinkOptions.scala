@@ -49,6 +49,10 @@ object SinkOptions {
   private val Serialization = "org.apache.kafka.common.serialization"
   private val ForAnyClient = Seq("bootstrap.", "security.", "sasl.", "ssl.", "client.", "metadata.", "reconnect.", "socket.")
 
+  /** To reach the brokers of a source, from the settings of its consumers. */
+  def forAnyClient(settings: Map[String, String]): SinkOptions =
+    SinkOptions(None, settings.filter { case (key, _) => ForAnyClient.exists(key.startsWith) }, None)
+
   def of(options: CaseInsensitiveStringMap): SinkOptions = {
     val kafka = options.asCaseSensitiveMap().asScala.collect {
       case (key, value) if key.toLowerCase(Locale.ROOT).startsWith(Prefix) => key.substring(Prefix.length) -> value

@@ -1,0 +1,73 @@
+package org.apache.spark.sql.tailrace.poison
+
+import scala.collection.mutable
+
+import org.apache.spark.SparkThrowable
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.tailrace.provenance.SourcePosition
+
+import tailrace.TailraceException
+
+/** In a task: does with a record that cannot be processed what the query's policy says. */
+final class PoisonHandler(policy: PoisonPolicy) extends Logging {
+  private val recent = mutable.Queue.empty[Long]
+  private var last: SourcePosition = _
+
+  /** Returns if the query is to go on without the record; throws otherwise. */
+  def handle(position: SourcePosition, failure: Throwable): Unit = policy match {
+    case _ if position == null => throw failure
+    case PoisonPolicy.Fail => throw PoisonHandler.named(position, failure)
+    case PoisonPolicy.Drop(perMinute) =>
+      stayBelow(perMinute, position, failure)
+      logWarning(s"Dropped ${describe(position)}: ${failure.getMessage}")
+    case letters: PoisonPolicy.DeadLetter =>
+      stayBelow(letters.perMinute, position, failure)
+      DeadLetters.send(letters, position, failure)
+      logWarning(s"Sent ${describe(position)} to ${letters.topic}: ${failure.getMessage}")
+  }
+
+  private def stayBelow(perMinute: Int, position: SourcePosition, failure: Throwable): Unit = {
+    val now = System.nanoTime()
+    recent.dequeueWhile(now - _ > PoisonHandler.MinuteNanos)
+    recent.enqueue(now)
+    if (recent.length > perMinute) {
+      throw new TailraceException(
+        "TAILRACE_TOO_MANY_ERRORS",
+        s"more than $perMinute records in a minute could not be processed by one task; the last is ${describe(position)}: " +
+          failure.getMessage,
+        s"mend the query or what writes these records, or raise ${PoisonPolicy.LimitKey}.")
+    }
+    // Whatever failed has not got past the record, and would fail for ever.
+    if (position == last && recent.length > 1) {
+      throw PoisonHandler.named(position, failure)
+    }
+    last = position
+  }
+
+  private def describe(position: SourcePosition): String = SourcePosition.describe(Seq(position))
+}
+
+object PoisonHandler {
+  private val MinuteNanos = 60L * 1000 * 1000 * 1000
+
+  /**
+   * Whether it is the row's fault: a data exception of SQL, such as a bad cast, a division by zero or a text that cannot be
+   * parsed (class 22), or an exception in a function of the user's (class 39).
+   */
+  def isDataError(failure: Throwable): Boolean = failure match {
+    case _: TailraceException => false
+    case error: SparkThrowable => Option(error.getSqlState).exists(state => state.startsWith("22") || state.startsWith("39"))
+    case _ => false
+  }
+
+  /** The same failure, with the record's name. */
+  def named(position: SourcePosition, failure: Throwable): Throwable = if (!isDataError(failure)) failure else {
+    val error = new TailraceException(
+      "TAILRACE_POISON_RECORD",
+      s"${SourcePosition.describe(Seq(position))} cannot be processed: ${failure.getMessage}",
+      "mend the query (try_cast, try_divide and the like give null instead), or let it go on without such records: " +
+        s".option(\"${PoisonPolicy.ActionKey}\", \"dead-letter\").option(\"${PoisonPolicy.TopicKey}\", \"…\").")
+    error.initCause(failure)
+    error
+  }
+}
