@@ -186,7 +186,7 @@ def create_topics(bootstrap_servers: str, names: Iterable[str], *, partitions: i
 def delete_topics(bootstrap_servers: str, names: Iterable[str]) -> list[str]:
     """Delete topics; gives the names of those that are still there."""
     left = []
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=_silent)
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
     for name, future in admin.delete_topics(list(names), request_timeout=10).items():
         try:
             future.result(timeout=15)
@@ -197,7 +197,7 @@ def delete_topics(bootstrap_servers: str, names: Iterable[str]) -> list[str]:
 
 def require_broker(bootstrap_servers: str, *, timeout_s: float = 5) -> int:
     """The number of brokers that answer; an error that names the address if none does."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=_silent)
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
     try:
         return len(admin.list_topics(timeout=timeout_s).brokers)
     except KafkaException:
@@ -260,7 +260,7 @@ def launch(folder: Path, jars: list[Path], log: Path, *, owned: bool) -> subproc
 
 
 def wait_until_ready(process: subprocess.Popen[bytes], bootstrap_servers: str, log: Path) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=_silent)
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
     deadline = time.monotonic() + READY_WITHIN_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -334,4 +334,4 @@ class _Silent:
     debug = info = warning = error = log
 
 
-_silent = _Silent()
+SILENT = _Silent()

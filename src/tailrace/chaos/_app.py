@@ -1,0 +1,103 @@
+"""The driver under test: all chosen workloads as queries of one session, so that one blow hits them all.
+
+Runs as a process of its own (`python -m tailrace.chaos._app`), which the harness kills and starts again. A query that ends
+while the driver lives is started again here, from its checkpoint, as a supervisor would.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tailrace.chaos._events import tell
+from tailrace.chaos._owner import end_with_owner
+from tailrace.chaos.workloads import WORKLOADS, read, write
+from tailrace.session import configure
+
+LOOK_EVERY_S = 0.2
+AGAIN_AFTER_S = 1.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the harness tells the driver, as JSON on its command line."""
+
+    master: str
+    bootstrap_servers: str
+    input_topic: str
+    outputs: dict[str, str]
+    """The output topic of each query; a query is named "workload/sink"."""
+    folder: str
+    epoch_s: int
+    shuffle_partitions: int
+
+    def to_json(self) -> str:
+        return json.dumps(self.__dict__)
+
+
+def main() -> None:
+    end_with_owner()
+    settings = Settings(**json.loads(sys.argv[1]))
+    tell("process")
+    spark = _session(settings)
+    tell("session")
+    queries: dict[str, StreamingQuery | None] = {}
+    for name in settings.outputs:
+        queries[name] = _start(spark, settings, name)
+    tell("queries")
+    while True:
+        time.sleep(LOOK_EVERY_S)
+        for name, query in queries.items():
+            if query is not None and query.isActive:
+                continue
+            if query is not None:
+                tell("ended", query=name, reason=_first_line(query.exception()))
+            else:
+                time.sleep(AGAIN_AFTER_S)
+            queries[name] = _start(spark, settings, name)
+
+
+def _session(settings: Settings) -> SparkSession:
+    builder = (
+        SparkSession.builder.master(settings.master)
+        .appName("tailrace chaos")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.local.dir", str(Path(settings.folder) / "spark"))
+        .config("spark.sql.shuffle.partitions", str(settings.shuffle_partitions))
+    )
+    return configure(builder).getOrCreate()
+
+
+def _start(spark: SparkSession, settings: Settings, name: str) -> StreamingQuery | None:
+    workload, _, sink = name.partition("/")
+    rows = WORKLOADS[workload](read(spark, settings.bootstrap_servers, settings.input_topic))
+    checkpoint = str(checkpoint_of(Path(settings.folder), name))
+    writer = write(rows, sink, settings.bootstrap_servers, settings.outputs[name], checkpoint).queryName(name)
+    try:
+        query = writer.trigger(realTime=f"{settings.epoch_s} seconds").start()  # type: ignore[call-overload]  # not in PySpark's hints
+    except Exception as failure:
+        # A broker that is away or a disk that is full: it will be tried again.
+        tell("refused", query=name, reason=_first_line(failure))
+        return None
+    tell("started", query=name)
+    return query
+
+
+def checkpoint_of(folder: Path, name: str) -> Path:
+    return folder / "checkpoints" / name.replace("/", "-")
+
+
+def _first_line(failure: Exception | None) -> str:
+    return next(iter(str(failure).splitlines()), "") if failure is not None else "it stopped by itself"
+
+
+if __name__ == "__main__":
+    main()
