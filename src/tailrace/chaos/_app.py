@@ -1,7 +1,7 @@
 """The driver under test: all chosen workloads as queries of one session, so that one blow hits them all.
 
-Runs as a process of its own (`python -m tailrace.chaos._app`), which the harness kills and starts again. A query that ends
-while the driver lives is started again here, from its checkpoint, as a supervisor would.
+Runs as a process of its own (`python -m tailrace.chaos._app`), which the harness kills and starts again. A query that
+ends while the driver lives is started again here, from its checkpoint, as a supervisor would.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _start(spark: SparkSession, settings: Settings, name: str) -> StreamingQuery
     checkpoint = str(checkpoint_of(Path(settings.folder), name))
     writer = write(rows, sink, settings.bootstrap_servers, settings.outputs[name], checkpoint).queryName(name)
     try:
-        query = writer.trigger(realTime=f"{settings.epoch_s} seconds").start()  # type: ignore[call-overload]  # not in PySpark's hints
+        writer = writer.trigger(realTime=f"{settings.epoch_s} seconds")  # type: ignore[call-overload]  # not in PySpark's hints
+        query: StreamingQuery = writer.start()
     except Exception as failure:
         # A broker that is away or a disk that is full: it will be tried again.
         tell("refused", query=name, reason=_first_line(failure))

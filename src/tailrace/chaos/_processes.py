@@ -27,8 +27,8 @@ class Process:
 def members_of_session(session: int) -> list[Process]:
     """All processes of a session that still run.
 
-    Not those of a process group, from which Spark's Python daemons take leave, nor only the children: those of a process
-    that is gone have another parent.
+    Not those of a process group, from which Spark's Python daemons take leave, nor only the children: those of a
+    process that is gone have another parent.
     """
     found = []
     for entry in Path("/proc").iterdir():

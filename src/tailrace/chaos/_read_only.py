@@ -25,12 +25,11 @@ def why_not_read_only() -> str | None:
     """Why it cannot be done here; none if it can."""
     if not _is_root():
         return None
-    with tempfile.TemporaryDirectory(prefix="tailrace-chaos-") as probe:
-        with read_only(Path(probe)):
-            try:
-                (Path(probe) / "new").touch()
-            except OSError:
-                return None
+    with tempfile.TemporaryDirectory(prefix="tailrace-chaos-") as probe, read_only(Path(probe)):
+        try:
+            (Path(probe) / "new").touch()
+        except OSError:
+            return None
     return "root ignores a folder's mode, and chattr has no effect here"
 
 

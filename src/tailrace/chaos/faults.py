@@ -18,7 +18,8 @@ from tailrace.chaos.world import World
 
 T = TypeVar("T")
 MOST_PARTITIONS = 4
-STEPS_OF_A_START = ("process", "session", "queries")
+# Of a driver's start: the queries replay the epoch that was open, and have committed nothing.
+STEPS_OF_A_START = ("queries", "session")
 # While the disk is full: not a byte more in any file.
 NO_ROOM = (0, resource.RLIM_INFINITY)
 ROOM = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
@@ -29,10 +30,11 @@ def kill_driver(world: World, _planned: Planned) -> None:
 
 
 def restart_again_and_again(world: World, planned: Planned) -> None:
-    """Kill the driver, and its successors at different steps of their start, before they have committed anything."""
+    """Kill the driver, and its successors while they start, once or twice."""
     world.restart_driver()
-    for step in STEPS_OF_A_START[: 1 + int(planned.pick * len(STEPS_OF_A_START))]:
+    for step in STEPS_OF_A_START if planned.pick < 0.5 else STEPS_OF_A_START[:1]:
         world.wait_for_step(step, since=world.driver.started_at)
+        world.pause(planned.lasts_s)
         world.restart_driver()
 
 
@@ -116,7 +118,7 @@ def lock_checkpoint(world: World, planned: Planned) -> None:
 
 
 def fill_disk(world: World, planned: Planned) -> None:
-    """No file of the driver's may grow, which for the query is a full disk. It needs neither a small disk nor rights."""
+    """No file of the driver's may grow: a full disk, as the query sees it. It needs neither a small disk nor rights."""
     with _no_room(world):
         world.pause(planned.lasts_s)
 
@@ -157,9 +159,9 @@ FAULTS = {
     for fault in (
         Fault(Kind("driver-kill", weight=3), kill_driver, "SIGKILL to the driver and all its processes"),
         Fault(
-            Kind("restarts"),
+            Kind("restarts", lasts_s=(0, 3)),
             restart_again_and_again,
-            "SIGKILL to the driver, and again while it starts, one to three times",
+            "SIGKILL to the driver, and again while it starts and replays",
         ),
         Fault(
             Kind("python-worker-kill", weight=2),

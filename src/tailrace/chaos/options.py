@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
@@ -60,7 +60,9 @@ class ChaosOptions:
     """Only these; all if none is named."""
     rate: int = 100
     epoch_s: int = 5
-    yours: UsersQuery | None = field(default=None)
+    patience_s: float = 60
+    """When the load has ended, rows are given up if none has come for so long."""
+    yours: UsersQuery | None = None
 
     @property
     def queries(self) -> tuple[str, ...]:

@@ -78,9 +78,9 @@ def method(result: ChaosResult) -> str:
     steps = result.median_steps_s()
     start = "".join(f", {step} after {seconds:.1f} s" for step, seconds in steps.items())
     return (
-        f"{len(result.rounds)} faults of seed {options.seed} in {result.seconds:,.0f} s, {options.rate} records/s, epochs of "
-        f"{options.epoch_s} s, all queries in one driver. Recovered: from the fault's end, for a kill from the kill, until new rows "
-        f"came from every partition (of a query median / longest; of a fault its slowest query)."
+        f"{len(result.rounds)} faults of seed {options.seed} in {result.seconds:,.0f} s, {options.rate} records/s, "
+        f"epochs of {options.epoch_s} s, all queries in one driver. Recovered: from the fault's end, for a kill from "
+        "the kill, until new rows came from every partition; of a query median / longest, of a fault its slowest query."
         + (f" Start of a driver, median{start}." if start else "")
     )
 

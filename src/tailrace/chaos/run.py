@@ -20,8 +20,6 @@ from tailrace.chaos.view import ChaosView
 from tailrace.chaos.world import World
 from tailrace.errors import TailraceError
 
-# When the load has ended: rows are given up if none has come for so long.
-PATIENCE_S = 60
 COMMITTED_WITHIN_S = 60
 STEPS = ("process", "session", "queries")
 
@@ -141,7 +139,7 @@ def _settle(world: World, options: ChaosOptions) -> None:
     world.load.stop()
     world.watch.last_new_at = time.monotonic()
     due = {query: _due(query, world, options) for query in world.queries}
-    while any(due.values()) and time.monotonic() - world.watch.last_new_at < PATIENCE_S:
+    while any(due.values()) and time.monotonic() - world.watch.last_new_at < options.patience_s:
         due = {query: world.watch.missing(query, rows) for query, rows in due.items()}
         world.start_again_if_ended()
         world.pause(0.2)

@@ -91,7 +91,7 @@ def users_world(yours: UsersQuery, options: ChaosOptions, log: Path, stack: Exit
     yours.require_readable_template()
     require_broker(yours.bootstrap_servers)
     partitions = _partitions(yours)
-    outputs = {query: yours.output_topic for query in options.queries}
+    outputs = dict.fromkeys(options.queries, yours.output_topic)
     load = _load(yours.bootstrap_servers, yours.input_topic, partitions, yours.encode, options, stack)
     watch = Watch(
         yours.bootstrap_servers,
@@ -136,5 +136,6 @@ def _not_fresh(topic: str, why: str) -> TailraceError:
     return TailraceError(
         "TAILRACE_TOPIC_NOT_FRESH",
         f"the topic '{topic}' {why}.",
-        f"name fresh topics, and give the script a fresh checkpoint; for a broker: tailrace kafka start --topic {topic}:2",
+        "name fresh topics, and give the script a fresh checkpoint; an embedded broker makes topics with "
+        f"tailrace kafka start --topic {topic}:2",
     )

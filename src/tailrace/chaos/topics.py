@@ -59,11 +59,12 @@ def read_all(bootstrap_servers: str, topic: str) -> list[Read]:
         deadline = time.monotonic() + READ_WITHIN_S
         while len(at_end) < len(waiting):
             for message in reader.consume(1000, 0.2):
-                error = message.error()
+                error, partition = message.error(), message.partition()
+                assert partition is not None
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                    at_end.add(message.partition())
+                    at_end.add(partition)
                 elif error is None:
-                    found.append(Read(message.partition(), message.key(), message.value() or b""))
+                    found.append(Read(partition, message.key(), message.value() or b""))
             if time.monotonic() > deadline:
                 raise TailraceError(
                     "TAILRACE_HARNESS_FAILED",

@@ -69,7 +69,7 @@ class Watch:
         while not self._stop.is_set():
             for message in self._reader.consume(1000, 0.02):
                 if message.error() is None:
-                    self._note(self._query_of[message.topic()], message.value() or b"")
+                    self._note(self._query_of[str(message.topic())], message.value() or b"")
 
     def _note(self, query: str, value: bytes) -> None:
         try:

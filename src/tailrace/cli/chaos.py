@@ -18,8 +18,15 @@ from tailrace.chaos.run import plan
 from tailrace.chaos.workloads import WORKLOADS
 from tailrace.errors import TailraceError
 
-Workloads = StrEnum("Workloads", ["all", *WORKLOADS])
-Faults = StrEnum("Faults", list(FAULTS))
+ALL = "all"
+
+
+class Workloads(StrEnum):
+    all = ALL
+    stateless = "stateless"
+    python = "python"
+    aggregation = "aggregation"
+    dedup = "dedup"
 
 
 def chaos(
@@ -32,9 +39,10 @@ def chaos(
     seconds: Annotated[float | None, typer.Option(min=0, help="Begin no further round after so long.")] = None,
     seed: Annotated[int, typer.Option(help="Draws the schedule; the same seed draws the same.")] = 7,
     fault: Annotated[
-        list[Faults] | None, typer.Option(help="Only this fault; may be repeated.", show_default="all")
+        list[str] | None,
+        typer.Option(help="Only this fault; may be repeated.", show_default=ALL, callback=lambda names: _known(names)),
     ] = None,
-    workload: Annotated[Workloads, typer.Option(help="Which of the built-in queries.")] = Workloads["all"],
+    workload: Annotated[Workloads, typer.Option(help="Which of the built-in queries.")] = Workloads.all,
     sink: Annotated[str, typer.Option(help="The format that the built-in queries write to, or both.")] = "kafka",
     rate: Annotated[int, typer.Option(min=10, max=5000, help="Records per second.")] = 100,
     epoch: Annotated[int, typer.Option(min=5, help="Seconds of an epoch of the built-in queries.")] = 5,
@@ -51,17 +59,17 @@ def chaos(
 ) -> None:
     """Kill whatever takes part in a query, again and again, and do the books on its output.
 
-    Without a script four built-in queries run on an embedded broker. Your own script must run its query from a checkpoint
-    until it is ended; it is killed and started again, and every record that is sent must be answered in the output topic.
-    Exit code 0 if the books balance, 1 if not.
+    Without a script four built-in queries run on an embedded broker. Your own script must run its query from a
+    checkpoint until it is ended; it is killed and started again, and every record that is sent must be answered in the
+    output topic. Exit code 0 if the books balance, 1 if not.
     """
     options = ChaosOptions(
         rounds=rounds,
         seconds=seconds,
         seed=seed,
-        workloads=tuple(WORKLOADS) if workload == "all" else (str(workload),),
+        workloads=tuple(WORKLOADS) if workload is Workloads.all else (workload.value,),
         sinks=SINKS if sink == "both" else (sink,),
-        faults=tuple(str(name) for name in fault or []),
+        faults=tuple(fault or ()),
         rate=rate,
         epoch_s=epoch,
         yours=_users_query(
@@ -111,3 +119,10 @@ def _users_query(
         template=template,
         exactly_once=exactly_once,
     )
+
+
+def _known(names: list[str] | None) -> list[str] | None:
+    for name in names or []:
+        if name not in FAULTS:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(FAULTS)}.")
+    return names
