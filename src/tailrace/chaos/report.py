@@ -11,60 +11,64 @@ from rich.markup import escape
 from rich.table import Table
 
 from tailrace._version import __version__
-from tailrace.chaos.ledger import EXAMPLES, Books
+from tailrace.chaos.ledger import EXAMPLES
 from tailrace.chaos.run import ChaosResult, Round
 from tailrace.harness.machine import describe_machine
 
+# What is counted of a round, and how it is headed.
+COUNTED = {"ended": "queries ended", "driver_ended": "drivers ended", "stuck": "stuck"}
 
-def books_table(result: ChaosResult) -> Table:
-    drawn = Table(title="The books", title_justify="left")
-    for column in ("query", "sink"):
-        drawn.add_column(column, no_wrap=True)
-    for column in (
-        "sent",
-        "due",
-        "out",
-        "lost",
-        "twice",
-        "unknown",
-        "out of order",
-        "wrong",
-        "totals right",
-        "recovered, s",
-    ):
-        drawn.add_column(column, justify="right")
-    drawn.add_column("promise kept")
+
+def books_tables(result: ChaosResult) -> list[Table]:
+    """One for each sink, with a column for each query: it fits a narrow terminal."""
+    by_sink: dict[str, list[str]] = {}
+    for query in result.books:
+        by_sink.setdefault(query.partition("/")[2], []).append(query)
+    return [_books_table(result, sink, queries) for sink, queries in by_sink.items()]
+
+
+def _books_table(result: ChaosResult, sink: str, queries: list[str]) -> Table:
+    promise = result.options.promise_of(queries[0])
+    drawn = Table(title=f"{sink or 'Your query'}, {promise.value}", title_justify="left")
+    drawn.add_column("rows", no_wrap=True)
+    for query in queries:
+        drawn.add_column(query.partition("/")[0], justify="right", no_wrap=True)
+    figures = [_figures(result, query) for query in queries]
+    for name in figures[0]:
+        drawn.add_row(name, *(column[name] for column in figures))
+    drawn.add_section()
     broken = result.broken()
-    for query, books in result.books.items():
-        workload, _, sink = query.partition("/")
-        promise = result.options.promise_of(query).value
-        verdict = f"[red]no[/] ({promise})" if query in broken else f"[green]yes[/] ({promise})"
-        drawn.add_row(workload, sink or "its own", *_figures(books), _recovery(result, query), verdict)
+    drawn.add_row("promise kept", *("[red]no[/]" if query in broken else "[green]yes[/]" for query in queries))
     return drawn
 
 
-def _figures(books: Books) -> list[str]:
-    late = "" if books.out_of_order is None else f"{len(books.out_of_order):,}"
-    totals = "" if books.keys is None else f"{books.keys - len(books.wrong_keys)} of {books.keys}"
-    counts = (books.sent, books.due, books.out, len(books.lost), len(books.twice), len(books.unknown))
-    return [f"{count:,}" for count in counts] + [late, f"{len(books.wrong):,}", totals]
-
-
-def _recovery(result: ChaosResult, query: str) -> str:
+def _figures(result: ChaosResult, query: str) -> dict[str, str]:
+    books = result.books[query]
     times = [each.recovered_s[query] for each in result.rounds]
-    return f"{statistics.median(times):.1f} / {max(times):.1f}" if times else ""
+    return {
+        "sent": f"{books.sent:,}",
+        "due": f"{books.due:,}",
+        "out": f"{books.out:,}",
+        "lost": f"{len(books.lost):,}",
+        "twice": f"{len(books.twice):,}",
+        "unknown": f"{len(books.unknown):,}",
+        "out of order": "" if books.out_of_order is None else f"{len(books.out_of_order):,}",
+        "wrong": f"{len(books.wrong):,}",
+        "steps back": "" if books.keys is None else f"{books.stepped_back:,}",
+        "totals right": "" if books.keys is None else f"{books.keys - len(books.wrong_keys)} of {books.keys}",
+        "recovered, s": f"{statistics.median(times):.1f} / {max(times):.1f}" if times else "",
+    }
 
 
 def faults_table(result: ChaosResult) -> Table:
-    drawn = Table(title="The faults", title_justify="left")
+    drawn = Table(title="The faults, and how long the slowest query took to recover", title_justify="left")
     drawn.add_column("fault", no_wrap=True)
-    for column in ("rounds", "queries started again", "stuck", "recovered, s: median", "longest"):
+    for column in ("rounds", *COUNTED.values(), "median, s", "longest, s"):
         drawn.add_column(column, justify="right")
     for name, rounds in _by_fault(result).items():
         slowest = [each.slowest_s for each in rounds]
-        ended, stuck = sum(each.ended for each in rounds), sum(each.stuck for each in rounds)
-        longest, median = f"{max(slowest):.1f}", f"{statistics.median(slowest):.1f}"
-        drawn.add_row(name, str(len(rounds)), str(ended), str(stuck), median, longest)
+        counts = (len(rounds), *(sum(getattr(each, what) for each in rounds) for what in COUNTED))
+        drawn.add_row(name, *map(str, counts), f"{statistics.median(slowest):.1f}", f"{max(slowest):.1f}")
     return drawn
 
 
@@ -79,15 +83,16 @@ def method(result: ChaosResult) -> str:
     start = "".join(f", {step} after {seconds:.1f} s" for step, seconds in steps.items())
     return (
         f"{len(result.rounds)} faults of seed {options.seed} in {result.seconds:,.0f} s, {options.rate} records/s, "
-        f"epochs of {options.epoch_s} s, all queries in one driver. Recovered: from the fault's end, for a kill from "
-        "the kill, until new rows came from every partition; of a query median / longest, of a fault its slowest query."
+        f"epochs of {options.epoch_s} s, all queries in one driver. Recovered: from the fault's end until new rows "
+        "came from every partition; of a query median / longest, of a fault its slowest query."
         + (f" Start of a driver, median{start}." if start else "")
     )
 
 
 def show(result: ChaosResult, console: Console) -> None:
     console.print()
-    console.print(books_table(result))
+    for table in books_tables(result):
+        console.print(table)
     for query, texts in result.broken().items():
         console.print(f"[red]{escape(query)}[/]: {escape('; '.join(texts))}", soft_wrap=True)
     if result.rounds:
@@ -132,5 +137,6 @@ def _round_dict(done: Round) -> dict[str, Any]:
         "recovered_s": {query: round(seconds, 2) for query, seconds in done.recovered_s.items()},
         "steps_s": {step: round(seconds, 2) for step, seconds in done.steps_s.items()},
         "queries_started_again": done.ended,
+        "driver_ended": done.driver_ended,
         "stuck": done.stuck,
     }

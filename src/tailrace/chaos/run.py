@@ -26,7 +26,10 @@ STEPS = ("process", "session", "queries")
 
 @dataclass(frozen=True)
 class Round:
-    """One fault and what it took to recover from it, in seconds from the fault's end, which for a kill is the kill."""
+    """One fault and what it took to recover from it, in seconds from the fault's end.
+
+    A kill of the driver ends when the next one is launched, which is at once.
+    """
 
     planned: Planned
     recovered_s: dict[str, float]
@@ -37,6 +40,8 @@ class Round:
     """How often a query ended, though the driver lived, and was started again."""
     stuck: bool
     """Whether a query gave no rows until its driver was killed once more."""
+    driver_ended: int = 0
+    """How often the driver ended by itself and was started again."""
 
     @property
     def slowest_s(self) -> float:
@@ -59,8 +64,8 @@ class ChaosResult:
         return {query: texts for query, texts in found.items() if texts}
 
     def median_steps_s(self) -> dict[str, float]:
-        started = [each.steps_s for each in self.rounds if each.steps_s]
-        return {step: statistics.median(steps[step] for steps in started if step in steps) for step in STEPS if started}
+        times = {step: [each.steps_s[step] for each in self.rounds if step in each.steps_s] for step in STEPS}
+        return {step: statistics.median(seconds) for step, seconds in times.items() if seconds}
 
 
 def plan(options: ChaosOptions) -> tuple[list[Planned], dict[str, str]]:
@@ -114,7 +119,7 @@ def _round(world: World, planned: Planned, log: Path) -> Round:
     _note(log, str(planned))
     struck_at = time.monotonic()
     FAULTS[planned.fault].strike(world, planned)
-    over_at = max(struck_at, world.driver.started_at) if world.driver.started_at > struck_at else time.monotonic()
+    over_at = time.monotonic()
     stuck = not world.wait_until_flowing()
     if stuck:
         _note(log, "no new rows: the driver is killed once more")
@@ -131,6 +136,7 @@ def _round(world: World, planned: Planned, log: Path) -> Round:
         steps,
         sum(event.name == "ended" for event in since),
         stuck,
+        sum(event.name == "driver-ended" for event in since),
     )
 
 
