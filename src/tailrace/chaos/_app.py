@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tailrace.chaos._events import tell
 from tailrace.chaos._owner import end_with_owner
 from tailrace.chaos.workloads import WORKLOADS, read, write
+from tailrace.errors import TailraceError
 from tailrace.session import configure
 
 LOOK_EVERY_S = 0.2
@@ -57,7 +58,7 @@ def main() -> None:
             if query is not None and query.isActive:
                 continue
             if query is not None:
-                tell("ended", query=name, reason=_first_line(query.exception()))
+                tell("ended", query=name, reason=_reason(query.exception()))
             else:
                 time.sleep(AGAIN_AFTER_S)
             queries[name] = _start(spark, settings, name)
@@ -86,7 +87,7 @@ def _start(spark: SparkSession, settings: Settings, name: str) -> StreamingQuery
         query: StreamingQuery = writer.start()
     except Exception as failure:
         # A broker that is away or a disk that is full: it will be tried again.
-        tell("refused", query=name, reason=_first_line(failure))
+        tell("refused", query=name, reason=_reason(failure))
         return None
     tell("started", query=name)
     return query
@@ -96,7 +97,9 @@ def checkpoint_of(folder: Path, name: str) -> Path:
     return folder / "checkpoints" / name.replace("/", "-")
 
 
-def _first_line(failure: Exception | None) -> str:
+def _reason(failure: Exception | None) -> str:
+    if isinstance(failure, TailraceError):
+        return str(failure)
     return next(iter(str(failure).splitlines()), "") if failure is not None else "it stopped by itself"
 
 

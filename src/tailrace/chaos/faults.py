@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -20,9 +21,6 @@ T = TypeVar("T")
 MOST_PARTITIONS = 4
 # Of a driver's start: the queries replay the epoch that was open, and have committed nothing.
 STEPS_OF_A_START = ("queries", "session")
-# While the disk is full: not a byte more in any file.
-NO_ROOM = (0, resource.RLIM_INFINITY)
-ROOM = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
 
 def kill_driver(world: World, _planned: Planned) -> None:
@@ -125,14 +123,19 @@ def fill_disk(world: World, planned: Planned) -> None:
 
 @contextmanager
 def _no_room(world: World) -> Iterator[None]:
-    limited = _processes.java_processes(world.driver.processes())
-    for process in limited:
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, NO_ROOM)
+    # What we have ourselves is what the driver began with.
+    usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    _limit_files(world, (0, most))
     try:
         yield
     finally:
-        for process in _processes.java_processes(world.driver.processes()):
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, ROOM)
+        _limit_files(world, (usual, most))
+
+
+def _limit_files(world: World, limits: tuple[int, int]) -> None:
+    for process in _processes.java_processes(world.driver.processes()):
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
 
 
 def _chosen(candidates: Sequence[T], pick: float) -> list[T]:

@@ -118,8 +118,8 @@ EXPECTED = {
     "aggregation": Expected(lambda record: record.number),
     # Rows of one key may be worked on by different tasks.
     "dedup": Expected(lambda record: record.id, lambda record: {"id": record.id}, ordered=False),
-    # A user's own query: every record must be answered.
-    "yours": Expected(lambda record: record.number),
+    # A user's own query: every record must be answered, wherever the query puts the answer.
+    "yours": Expected(lambda record: record.number, ordered=False),
 }
 
 
@@ -127,8 +127,7 @@ def balance(workload: str, sent: Sequence[Sent], answers: Sequence[Answer]) -> B
     """The account of a query; answers of one key are given in the order in which they lie in the output."""
     expected = EXPECTED[workload]
     asked = {each.record.number: each for each in sent}
-    rows = (expected.row(each.record) for each in sent)
-    due = {row for row in rows if row is not None}
+    due = rows_due(workload, sent)
     books = Books(sent=len(sent), due=len(due), out=len(answers))
     times: Counter[int] = Counter()
     known: list[tuple[Answer, Sent]] = []
@@ -152,6 +151,11 @@ def balance(workload: str, sent: Sequence[Sent], answers: Sequence[Answer]) -> B
     if workload == "aggregation":
         _balance_totals(books, sent, known)
     return books
+
+
+def rows_due(workload: str, sent: Iterable[Sent]) -> set[int]:
+    rows = (EXPECTED[workload].row(each.record) for each in sent)
+    return {row for row in rows if row is not None}
 
 
 def _out_of_order(known: Iterable[tuple[Answer, Sent]]) -> list[int]:

@@ -26,7 +26,7 @@ class Load:
         self.partitions = partitions
         self._rate = rate
         self._encode = encode
-        self._partition_of = array("B")
+        self._partition_of = array("H")
         self._refused: str | None = None
         self._stop = threading.Event()
         self._producer = Producer(
@@ -48,6 +48,9 @@ class Load:
         return len(self._partition_of)
 
     def partition_of(self, number: int) -> int:
+        """Of a record that was sent; an IndexError if it was not."""
+        if number < 0:
+            raise IndexError(number)
         return self._partition_of[number]
 
     def start(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tailrace._paths import log_file
 from tailrace.chaos._app import checkpoint_of
 from tailrace.chaos.faults import FAULTS, why_not
-from tailrace.chaos.ledger import EXPECTED, Books, Sent, answers_of, balance, sent_of
+from tailrace.chaos.ledger import Books, Sent, answers_of, balance, rows_due, sent_of
 from tailrace.chaos.options import ChaosOptions
 from tailrace.chaos.schedule import Planned, draw
 from tailrace.chaos.setting import own_world, users_world
@@ -96,9 +96,7 @@ def run_chaos(options: ChaosOptions, view: ChaosView) -> ChaosResult:
             else:
                 world = users_world(options.yours, options, log, stack)
         with view.phase("Starting the queries"):
-            world.load.start()
-            world.driver.start()
-            if not world.wait_until_flowing():
+            if not world.start():
                 raise _no_output(world, log)
         rounds = []
         with view.rounds(len(schedule)) as done:
@@ -144,21 +142,14 @@ def _settle(world: World, options: ChaosOptions) -> None:
     """End the load and wait until every row is out and committed, or none has come for long."""
     world.load.stop()
     world.watch.last_new_at = time.monotonic()
-    due = {query: _due(query, world, options) for query in world.queries}
+    sent = _sent(world, options)
+    due = {query: rows_due(query.partition("/")[0], sent) for query in world.queries}
     while any(due.values()) and time.monotonic() - world.watch.last_new_at < options.patience_s:
         due = {query: world.watch.missing(query, rows) for query, rows in due.items()}
         world.start_again_if_ended()
         world.pause(0.2)
     if world.checkpoints is not None:
         _wait_for_commits(world, world.checkpoints.parent)
-
-
-def _due(query: str, world: World, options: ChaosOptions) -> set[int]:
-    if options.yours is not None:
-        return set(range(world.load.sent))
-    row = EXPECTED[query.partition("/")[0]].row
-    rows = (row(each.record) for each in _sent(world, options))
-    return {each for each in rows if each is not None}
 
 
 def _wait_for_commits(world: World, folder: Path) -> None:

@@ -58,10 +58,35 @@ class World:
         """Whether the driver has come to a step of its start in time."""
         return self._until(lambda: any(e.name == name and e.at >= since for e in list(self.events)))
 
+    def start(self) -> bool:
+        """Whether every query of the first driver gives rows."""
+        self.load.start()
+        self.driver.start()
+        self.watch.mark(0)
+
+        def flowing() -> bool:
+            self._raise_if_refused()
+            return self._all_flowing()
+
+        return self._until(flowing)
+
     def wait_until_flowing(self) -> bool:
-        """Whether every query gives rows from every partition that were sent after this call."""
+        """Whether every query gives rows, in time and from every partition, that were sent after this call."""
         self.watch.mark(self.load.sent)
-        return self._until(lambda: all(self.flowing_since(query) is not None for query in self.queries))
+        return self._until(self._all_flowing)
+
+    def _all_flowing(self) -> bool:
+        return all(self.flowing_since(query) is not None for query in self.queries)
+
+    def _raise_if_refused(self) -> None:
+        """A query that cannot be started, though nothing has happened to it yet, will not get better."""
+        refused = next((event for event in list(self.events) if event.name == "refused"), None)
+        if refused is not None:
+            raise TailraceError.find_in(refused.reason) or TailraceError(
+                "TAILRACE_QUERY_FAILED",
+                f"{refused.query} does not start: {refused.reason}",
+                f"read its log: {self.driver.log}",
+            )
 
     def flowing_since(self, query: str) -> float | None:
         return self.watch.flowing_since(query, self.load.partitions)
