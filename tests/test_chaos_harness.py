@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from tailrace import EmbeddedKafka, TailraceError
-from tailrace.chaos import ChaosOptions, ChaosResult, ChaosView, UsersQuery, report, run_chaos
+from tailrace.chaos import ChaosOptions, ChaosResult, ChaosView, UsersQuery, run_chaos
 from tests.helpers.processes import alive, descendants, tailrace_command
 from tests.helpers.processes import tailrace as tailrace_cli
 from tests.helpers.topics import new_topic, produce
@@ -89,16 +89,27 @@ def run(options: ChaosOptions) -> ChaosResult:
 
 
 def test_a_query_that_loses_and_doubles_rows_is_caught(yours: UsersQuery) -> None:
-    result = run(ChaosOptions(rounds=1, seed=3, faults=("driver-kill",), patience_s=8, yours=yours))
-    books = result.books["yours"]
-    assert books.lost == list(range(17, books.sent, 100))
-    assert set(books.twice) >= set(range(18, books.sent, 100))
-    assert books.unknown == []
-    assert list(result.broken()) == ["yours"]
-    assert not report.to_dict(result)["balanced"]
-    printed = io.StringIO()
-    report.show(result, Console(file=printed, width=200))
-    assert f"{len(books.lost)} lost" in printed.getvalue()
+    topics = (
+        "--bootstrap-servers",
+        yours.bootstrap_servers,
+        "--input",
+        yours.input_topic,
+        "--output",
+        yours.output_topic,
+    )
+    records = ("--id-field", yours.id_field, "--record", yours.template, "--exactly-once")
+    how = ("--rounds", "1", "--fault", "driver-kill", "--patience", "8", "--json")
+    ran = tailrace_cli("chaos", *topics, *records, *how, str(yours.script), *yours.arguments, timeout_s=280)
+    assert ran.returncode == 1, ran.stderr
+    assert "TAILRACE_BOOKS_DO_NOT_BALANCE" in ran.stderr
+    found = json.loads(ran.stdout)
+    assert not found["balanced"]
+    books = found["queries"]["yours"]
+    assert books["lost"] == len(range(17, books["sent"], 100))
+    assert books["examples"]["lost"] == [17, 117, 217, 317, 417]
+    assert books["twice"] >= len(range(18, books["sent"], 100))
+    assert books["unknown"] == 0
+    assert {text.split(":")[0].split(" ", 1)[1] for text in books["broken"]} == {"lost", "written twice"}
 
 
 def test_topics_must_be_fresh(yours: UsersQuery) -> None:

@@ -6,10 +6,8 @@ ends while the driver lives is started again here, from its checkpoint, as a sup
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -17,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tailrace.chaos._events import tell
 from tailrace.chaos._owner import end_with_owner
+from tailrace.chaos._settings import Settings, checkpoint_of
 from tailrace.chaos.workloads import WORKLOADS, read, write
 from tailrace.errors import TailraceError
 from tailrace.session import configure
@@ -25,26 +24,9 @@ LOOK_EVERY_S = 0.2
 AGAIN_AFTER_S = 1.0
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What the harness tells the driver, as JSON on its command line."""
-
-    master: str
-    bootstrap_servers: str
-    input_topic: str
-    outputs: dict[str, str]
-    """The output topic of each query; a query is named "workload/sink"."""
-    folder: str
-    epoch_s: int
-    shuffle_partitions: int
-
-    def to_json(self) -> str:
-        return json.dumps(self.__dict__)
-
-
 def main() -> None:
     end_with_owner()
-    settings = Settings(**json.loads(sys.argv[1]))
+    settings = Settings.from_json(sys.argv[1])
     tell("process")
     spark = _session(settings)
     tell("session")
@@ -91,10 +73,6 @@ def _start(spark: SparkSession, settings: Settings, name: str) -> StreamingQuery
         return None
     tell("started", query=name)
     return query
-
-
-def checkpoint_of(folder: Path, name: str) -> Path:
-    return folder / "checkpoints" / name.replace("/", "-")
 
 
 def _reason(failure: Exception | None) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tailrace._paths import log_file
-from tailrace.chaos._app import checkpoint_of
+from tailrace.chaos._settings import checkpoint_of
 from tailrace.chaos.faults import FAULTS, why_not
 from tailrace.chaos.ledger import Books, Sent, answers_of, balance, rows_due, sent_of
 from tailrace.chaos.options import ChaosOptions

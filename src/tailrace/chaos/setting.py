@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tailrace import _jars
-from tailrace.chaos._app import Settings, checkpoint_of
 from tailrace.chaos._events import Event
+from tailrace.chaos._settings import Settings, checkpoint_of
 from tailrace.chaos.driver import Driver
 from tailrace.chaos.faults import MOST_PARTITIONS
 from tailrace.chaos.load import Encode, Load

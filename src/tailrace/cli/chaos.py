@@ -54,6 +54,9 @@ def chaos(
     exactly_once: Annotated[
         bool, typer.Option("--exactly-once", help="Your query promises to write no row twice.")
     ] = False,
+    patience: Annotated[
+        float, typer.Option(min=1, help="At the end, seconds without a new row after which missing ones are given up.")
+    ] = 60,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the schedule.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
@@ -72,6 +75,7 @@ def chaos(
         faults=tuple(fault or ()),
         rate=rate,
         epoch_s=epoch,
+        patience_s=patience,
         yours=_users_query(
             script, arguments, bootstrap_servers, input_topic, output_topic, id_field, record, exactly_once
         ),
