@@ -19,12 +19,14 @@ from tests.helpers.processes import tailrace as tailrace_cli
 from tests.helpers.topics import new_topic, produce
 from tests.helpers.waiting import until
 
+# Several starts of a driver each, which on a busy machine take a minute.
+pytestmark = pytest.mark.timeout(600)
 WORKLOADS = ("stateless", "python", "aggregation", "dedup")
 
 
 def test_kills_lose_nothing_and_duplicates_are_counted() -> None:
     faults = ("--fault", "driver-kill", "--fault", "python-worker-kill")
-    ran = tailrace_cli("chaos", "--rounds", "2", "--seed", "1", *faults, "--json", timeout_s=280)
+    ran = tailrace_cli("chaos", "--rounds", "2", "--seed", "1", *faults, "--json", timeout_s=560)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
     assert {each["fault"] for each in found["rounds"]} == {"driver-kill", "python-worker-kill"}
@@ -99,7 +101,7 @@ def test_a_query_that_loses_and_doubles_rows_is_caught(yours: UsersQuery) -> Non
     )
     records = ("--id-field", yours.id_field, "--record", yours.template, "--exactly-once")
     how = ("--rounds", "1", "--fault", "driver-kill", "--patience", "8", "--json")
-    ran = tailrace_cli("chaos", *topics, *records, *how, str(yours.script), *yours.arguments, timeout_s=280)
+    ran = tailrace_cli("chaos", *topics, *records, *how, str(yours.script), *yours.arguments, timeout_s=560)
     assert ran.returncode == 1, ran.stderr
     assert "TAILRACE_BOOKS_DO_NOT_BALANCE" in ran.stderr
     found = json.loads(ran.stdout)
@@ -127,7 +129,9 @@ def test_nothing_is_left_behind(sign: signal.Signals, code: int) -> None:
         stderr=subprocess.DEVNULL,
     )
     # The harness's own: the driver and the broker; the driver's own: its JVM.
-    started = until(lambda: pids if len(pids := descendants(harness.pid)) >= 3 else None, "broker and driver")
+    started = until(
+        lambda: pids if len(pids := descendants(harness.pid)) >= 3 else None, "broker and driver", within_s=90
+    )
     harness.send_signal(sign)
     assert harness.wait(timeout=60) == code
     until(lambda: not any(alive(pid) for pid in started), "all its processes are gone", within_s=20)
