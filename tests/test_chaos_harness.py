@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import subprocess
 import textwrap
@@ -122,11 +123,12 @@ def test_topics_must_be_fresh(yours: UsersQuery) -> None:
 
 
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
-def test_nothing_is_left_behind(sign: signal.Signals, code: int) -> None:
+def test_nothing_is_left_behind(sign: signal.Signals, code: int, tmp_path: Path) -> None:
     harness = subprocess.Popen(
         tailrace_command("chaos", "--workload", "stateless", "--rounds", "9"),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     # The harness's own: the driver and the broker; the driver's own: its JVM.
     started = until(
@@ -135,6 +137,7 @@ def test_nothing_is_left_behind(sign: signal.Signals, code: int) -> None:
     harness.send_signal(sign)
     assert harness.wait(timeout=60) == code
     until(lambda: not any(alive(pid) for pid in started), "all its processes are gone", within_s=20)
+    until(lambda: not list(tmp_path.glob("tailrace-*")), "its data is gone", within_s=20)
 
 
 @pytest.mark.chaos

@@ -25,8 +25,8 @@ AGAIN_AFTER_S = 1.0
 
 
 def main() -> None:
-    end_with_owner()
     settings = Settings.from_json(sys.argv[1])
+    end_with_owner(Path(settings.folder))
     tell("process")
     spark = _session(settings)
     tell("session")
