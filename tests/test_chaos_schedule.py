@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -85,3 +86,9 @@ def test_a_mistyped_command(arguments: tuple[str, ...]) -> None:
     result = tailrace_cli("chaos", *arguments)
     assert result.returncode == 2, result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_every_fault_is_documented() -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs/chaos.md").read_text()
+    rows = dict(re.findall(r"^\| `([a-z-]+-[a-z-]+|restarts)` \| (.*) \|$", page, re.MULTILINE))
+    assert {name: what.replace("`", "") for name, what in rows.items()} == {f.name: f.what for f in FAULTS.values()}

@@ -19,8 +19,9 @@ from tailrace.chaos.world import World
 
 T = TypeVar("T")
 MOST_PARTITIONS = 4
-# Of a driver's start: the queries replay the epoch that was open, and have committed nothing.
-STEPS_OF_A_START = ("queries", "session")
+# Steps of a driver's start at which it is killed again: its queries replay the epoch that was open, and have committed
+# nothing. Of a user's script we only know that it runs.
+STEPS_OF_OURS, STEPS_OF_YOURS = ("queries", "session"), ("process", "process")
 
 
 def kill_driver(world: World, _planned: Planned) -> None:
@@ -30,7 +31,8 @@ def kill_driver(world: World, _planned: Planned) -> None:
 def restart_again_and_again(world: World, planned: Planned) -> None:
     """Kill the driver, and its successors while they start, once or twice."""
     world.restart_driver()
-    for step in STEPS_OF_A_START if planned.pick < 0.5 else STEPS_OF_A_START[:1]:
+    steps = STEPS_OF_YOURS if world.form is None else STEPS_OF_OURS
+    for step in steps if planned.pick < 0.5 else steps[:1]:
         world.wait_for_step(step, since=world.driver.started_at)
         world.pause(planned.lasts_s)
         world.restart_driver()
@@ -172,7 +174,10 @@ FAULTS = {
             "SIGKILL to a process that runs Python functions",
         ),
         Fault(
-            Kind("executor-kill"), kill_executor, "SIGKILL to an executor of a small cluster", needs_own_queries=True
+            Kind("executor-kill"),
+            kill_executor,
+            "SIGKILL to an executor of a small cluster, to which the driver is moved first",
+            needs_own_queries=True,
         ),
         Fault(Kind("driver-stop", lasts_s=(1, 10)), stop_driver, "SIGSTOP to the driver, SIGCONT after a while"),
         Fault(Kind("disk-full", lasts_s=(4, 9)), fill_disk, "no file of the driver's can grow"),
@@ -203,7 +208,7 @@ FAULTS = {
         Fault(
             Kind("broker-restart", lasts_s=(0, 4)),
             restart_broker,
-            "the broker is shut down in order",
+            "the broker is shut down in order, and started again",
             needs_broker=True,
         ),
         Fault(
