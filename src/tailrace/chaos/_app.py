@@ -56,6 +56,8 @@ def _session(settings: Settings) -> SparkSession:
         .config("spark.local.dir", str(Path(settings.folder) / "spark"))
         .config("spark.sql.shuffle.partitions", str(settings.shuffle_partitions))
     )
+    if not settings.warm_up:
+        builder = builder.config("spark.tailrace.warmup.epochs", "0")
     return configure(builder).getOrCreate()
 
 

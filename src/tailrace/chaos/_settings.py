@@ -19,6 +19,8 @@ class Settings:
     folder: str
     epoch_s: int
     shuffle_partitions: int
+    warm_up: bool
+    """Whether the first epochs are short."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

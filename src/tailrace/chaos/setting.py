@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 from contextlib import ExitStack
@@ -37,7 +38,7 @@ def own_world(options: ChaosOptions, log: Path, stack: ExitStack) -> World:
     proxy.target_port = broker.proxied_port
     outputs = {query: query.replace("/", "-") for query in options.queries}
     broker.create_topics(["input", *outputs.values()], partitions=PARTITIONS)
-    form = Form()
+    form, starts = Form(), itertools.count()
     for query in options.queries:
         checkpoint_of(folder, query).mkdir(parents=True)
 
@@ -52,6 +53,8 @@ def own_world(options: ChaosOptions, log: Path, stack: ExitStack) -> World:
             folder=str(folder),
             epoch_s=options.epoch_s,
             shuffle_partitions=form.shuffle_partitions,
+            # In turn: with it commits are many, without it much is open when the next blow falls.
+            warm_up=next(starts) % 2 == 1,
         )
         return ["tailrace.chaos._app", settings.to_json()]
 
