@@ -30,7 +30,7 @@ def test_a_mistyped_command_is_a_usage_error(arguments: tuple[str, ...]) -> None
 def test_help_names_every_command() -> None:
     result = tailrace_cli("--help")
     assert result.returncode == 0
-    assert all(command in result.stdout for command in ("demo", "doctor", "kafka"))
+    assert all(command in result.stdout for command in ("chaos", "demo", "doctor", "kafka"))
 
 
 def test_no_colour_without_a_terminal() -> None:

@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from tailrace import EmbeddedKafka, TailraceError
+from tailrace.chaos.proxy import TcpProxy
 from tailrace.kafka import create_topics, require_broker
 from tests.helpers.processes import alive
 from tests.helpers.processes import tailrace as tailrace_cli
@@ -71,6 +72,43 @@ def test_the_data_is_private_and_deleted() -> None:
     assert not alive(pid)
     assert not folder.exists()
     broker.stop()  # twice is fine
+
+
+def test_one_that_was_killed_or_shut_down_goes_on_with_its_data_at_its_address() -> None:
+    with EmbeddedKafka() as broker:
+        address, folder = broker.bootstrap_servers, broker._folder
+        topic = new_topic(address, "kept")
+        sent = 0
+        for end in (broker.kill, broker.shut_down):
+            produce(address, topic, ({"id": i} for i in range(sent, sent + 10)))
+            sent += 10
+            pid = broker.pid
+            end()
+            assert pid is not None
+            assert not alive(pid)
+            assert broker.start().bootstrap_servers == address
+        with Collector(address, topic) as out:
+            until(lambda: len(out.rows()) == sent, "all records")
+    assert folder is not None
+    assert not folder.exists()
+    broker.kill()  # of one that is gone: nothing happens
+
+
+def test_clients_that_come_through_a_proxy_stay_there() -> None:
+    with TcpProxy() as proxy, EmbeddedKafka(proxy_port=proxy.port) as broker:
+        proxy.target_port = broker.proxied_port
+        address = f"127.0.0.1:{proxy.port}"
+        topic = new_topic(address, "proxied")
+        described = AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).brokers
+        assert [f"{node.host}:{node.port}" for node in described.values()] == [address]
+        proxy.cut()
+        with pytest.raises(TailraceError):
+            require_broker(address, timeout_s=1)
+        assert require_broker(broker.bootstrap_servers) == 1, "the way without the proxy is open"
+        proxy.mend()
+        with Collector(address, topic) as out:
+            produce(address, topic, [{"id": 1}])
+            until(lambda: len(out.rows()) == 1, "the record")
 
 
 def test_a_cluster_id_that_begins_with_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,16 @@ from tailrace import _jars
 from tailrace._console import working
 from tailrace._paths import log_file, state_folder
 from tailrace.errors import TailraceError
-from tailrace.kafka import HOST, create_topics, free_port, launch, refuse_taken_port, wait_until_ready
+from tailrace.kafka import (
+    HOST,
+    Listener,
+    create_topics,
+    free_port,
+    launch,
+    refuse_taken_port,
+    wait_until_ready,
+    write_properties,
+)
 
 STOPPED_WITHIN_S = 20
 
@@ -59,9 +68,10 @@ def _start(port: int | None) -> BackgroundBroker:
     refuse_taken_port(chosen)
     folder = state_folder("kafka") / f"broker-{time.time_ns()}"
     folder.mkdir(mode=0o700)
+    write_properties(folder, [Listener("PLAINTEXT", chosen, chosen)], free_port(other_than=[chosen]))
     log = log_file("kafka")
     with working("Starting Apache Kafka"):
-        process = launch(folder, chosen, jars, log, owned=False)
+        process = launch(folder, jars, log, owned=False)
         broker = BackgroundBroker(process.pid, _started(process.pid) or "", chosen, str(folder), str(log))
         try:
             # Noted before it is ready, so that a later command finds it whatever happens to this one.

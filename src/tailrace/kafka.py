@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -45,12 +47,16 @@ class EmbeddedKafka:
     by SIGKILL, the broker notices and ends too.
 
     :param port: a fixed port instead of a free one chosen by the operating system.
+    :param proxy_port: where a proxy on this machine listens. The broker then has a second port, `proxied_port`, for the
+        proxy to connect to, and tells clients that come that way the proxy's port as its own.
     """
 
-    def __init__(self, *, port: int | None = None) -> None:
+    def __init__(self, *, port: int | None = None, proxy_port: int | None = None) -> None:
         self.port = port
+        self.proxied_port: int | None = None
         self.log: Path | None = None
         self._fixed_port = port is not None
+        self._proxy_port = proxy_port
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
 
@@ -69,9 +75,15 @@ class EmbeddedKafka:
         self.stop()
 
     def start(self) -> EmbeddedKafka:
+        """Start the broker; one that `kill` or `shut_down` has ended goes on with its data, at its old address."""
         if self._process is not None:
             return self
         jars = _jars.resolve(_jars.KAFKA_BROKER)
+        if self._folder is not None:
+            assert self.log is not None
+            self._process = launch(self._folder, jars, self.log, owned=True)
+            wait_until_ready(self._process, self.bootstrap_servers, self.log)
+            return self
         try:
             for attempt in range(PORT_ATTEMPTS):
                 if not self._fixed_port:
@@ -80,7 +92,8 @@ class EmbeddedKafka:
                 refuse_taken_port(self.port)
                 self.log = log_file("kafka")
                 self._folder = Path(tempfile.mkdtemp(prefix="tailrace-kafka-"))
-                self._process = launch(self._folder, self.port, jars, self.log, owned=True)
+                self._configure(self._folder, self.port)
+                self._process = launch(self._folder, jars, self.log, owned=True)
                 try:
                     wait_until_ready(self._process, self.bootstrap_servers, self.log)
                     return self
@@ -102,6 +115,39 @@ class EmbeddedKafka:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+    def kill(self) -> None:
+        """End the broker by SIGKILL; its data stays for the next `start`."""
+        self._end_by(signal.SIGKILL)
+
+    def shut_down(self) -> None:
+        """Let the broker close its logs and end; its data stays for the next `start`."""
+        self._end_by(signal.SIGTERM)
+
+    def _end_by(self, sign: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(sign)
+        try:
+            self._process.wait(timeout=READY_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        # Only now: it would take the closed pipe for its owner's end, and delete the data.
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process = None
+
+    def _configure(self, folder: Path, port: int) -> None:
+        taken = [port]
+        for _ in range(2):
+            taken.append(free_port(other_than=taken))
+        _, controller_port, proxied_port = taken
+        listeners = [Listener("PLAINTEXT", port, port)]
+        if self._proxy_port is not None:
+            self.proxied_port = proxied_port
+            listeners.append(Listener("PROXIED", proxied_port, self._proxy_port))
+        write_properties(folder, listeners, controller_port)
 
     def create_topics(self, names: Iterable[str], *, partitions: int = 1) -> None:
         create_topics(self.bootstrap_servers, names, partitions=partitions)
@@ -140,7 +186,7 @@ def create_topics(bootstrap_servers: str, names: Iterable[str], *, partitions: i
 def delete_topics(bootstrap_servers: str, names: Iterable[str]) -> list[str]:
     """Delete topics; gives the names of those that are still there."""
     left = []
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=_silent)
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
     for name, future in admin.delete_topics(list(names), request_timeout=10).items():
         try:
             future.result(timeout=15)
@@ -151,7 +197,7 @@ def delete_topics(bootstrap_servers: str, names: Iterable[str]) -> list[str]:
 
 def require_broker(bootstrap_servers: str, *, timeout_s: float = 5) -> int:
     """The number of brokers that answer; an error that names the address if none does."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=_silent)
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
     try:
         return len(admin.list_topics(timeout=timeout_s).brokers)
     except KafkaException:
@@ -162,11 +208,11 @@ def require_broker(bootstrap_servers: str, *, timeout_s: float = 5) -> int:
         ) from None
 
 
-def free_port(*, other_than: int | None = None) -> int:
+def free_port(*, other_than: Iterable[int] = ()) -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port = int(probe.getsockname()[1])
-    return port if port != other_than else free_port(other_than=other_than)
+    return port if port not in other_than else free_port(other_than=other_than)
 
 
 def refuse_taken_port(port: int) -> None:
@@ -178,18 +224,30 @@ def refuse_taken_port(port: int) -> None:
             raise _port_taken(port) from None
 
 
-def launch(folder: Path, port: int, jars: list[Path], log: Path, *, owned: bool) -> subprocess.Popen[bytes]:
-    """Start a broker on `folder`; an owned one ends when this process does."""
-    properties = folder / "server.properties"
-    properties.write_text(_server_properties(folder / "data", port, free_port(other_than=port)), encoding="utf-8")
+@dataclass(frozen=True)
+class Listener:
+    """A port that the broker listens on, and the one that it tells its clients to come to."""
+
+    name: str
+    port: int
+    advertised_port: int
+
+
+def write_properties(folder: Path, listeners: list[Listener], controller_port: int) -> None:
+    _properties(folder).write_text(_server_properties(folder / "data", listeners, controller_port), encoding="utf-8")
+
+
+def launch(folder: Path, jars: list[Path], log: Path, *, owned: bool) -> subprocess.Popen[bytes]:
+    """Start a broker on `folder`, which has its properties; an owned one ends when this process does."""
     scala_library = spark_jars().glob("scala-library-*.jar")
     class_path = os.pathsep.join(map(str, [plugin_jar(), *jars, *scala_library]))
-    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    has_data = (folder / "data" / "meta.properties").exists()
+    cluster_id = "-" if has_data else urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     command = [require_java().command, *JVM_FLAGS]
     command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
     command += ["-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS"]
     command += ["-cp", class_path, "tailrace.broker.OwnedBroker"]
-    command += [str(properties), cluster_id, str(folder) if owned else "-"]
+    command += [str(_properties(folder)), cluster_id, str(folder) if owned else "-"]
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -202,7 +260,7 @@ def launch(folder: Path, port: int, jars: list[Path], log: Path, *, owned: bool)
 
 
 def wait_until_ready(process: subprocess.Popen[bytes], bootstrap_servers: str, log: Path) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=_silent)
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
     deadline = time.monotonic() + READY_WITHIN_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -232,12 +290,22 @@ def _port_taken(port: int) -> TailraceError:
     )
 
 
-def _server_properties(data: Path, port: int, controller_port: int) -> str:
+def _properties(folder: Path) -> Path:
+    return folder / "server.properties"
+
+
+def _server_properties(data: Path, listeners: list[Listener], controller_port: int) -> str:
+    bound = [f"{listener.name}://{HOST}:{listener.port}" for listener in listeners]
+    advertised = [f"{listener.name}://{HOST}:{listener.advertised_port}" for listener in listeners]
     settings = {
         "process.roles": "broker,controller",
         "node.id": "1",
-        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "listeners": ",".join([*bound, f"CONTROLLER://{HOST}:{controller_port}"]),
+        "advertised.listeners": ",".join(advertised),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:PLAINTEXT" for name in [*(listener.name for listener in listeners), "CONTROLLER"]
+        ),
+        "inter.broker.listener.name": listeners[0].name,
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": f"1@{HOST}:{controller_port}",
         "log.dirs": str(data),
@@ -266,4 +334,4 @@ class _Silent:
     debug = info = warning = error = log
 
 
-_silent = _Silent()
+SILENT = _Silent()

@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from tailrace._console import console
 from tailrace._version import __version__
+from tailrace.cli.chaos import chaos
 from tailrace.cli.check import check
 from tailrace.cli.demo import demo
 from tailrace.cli.doctor import doctor
@@ -51,6 +52,7 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+app.command(context_settings=SCRIPT_ARGUMENTS)(_interruptible(chaos))
 app.command(context_settings=SCRIPT_ARGUMENTS)(_interruptible(check))
 app.command()(_interruptible(demo))
 app.command()(_interruptible(doctor))

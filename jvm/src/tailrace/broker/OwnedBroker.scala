@@ -8,17 +8,19 @@ import java.nio.file.Files
  * standard input and never writes to it: when the owner ends, however it ends, the pipe closes, the
  * data folder is removed and the JVM halts. No process is left, also after a SIGKILL of the owner.
  *
- * Arguments: the server's properties file, the cluster id, and the folder to remove ("-" to keep
- * running without an owner). Kafka's classes are called by name because the plugin is compiled
+ * Arguments: the server's properties file, the cluster id ("-" to go on with the data that is there),
+ * and the folder to remove ("-" to keep running without an owner). Kafka's classes are called by name because the plugin is compiled
  * against Spark's jars alone.
  */
 object OwnedBroker {
   def main(arguments: Array[String]): Unit = {
     val (properties, clusterId, folder) = (arguments(0), arguments(1), arguments(2))
     if (folder != "-") haltWithOwner(new File(folder))
-    // One word with the option: a random id may begin with a dash.
-    val format = Array("format", s"--cluster-id=$clusterId", "--config", properties)
-    call("kafka.tools.StorageTool", "execute", format, System.out)
+    if (clusterId != "-") {
+      // One word with the option: a random id may begin with a dash.
+      val format = Array("format", s"--cluster-id=$clusterId", "--config", properties)
+      call("kafka.tools.StorageTool", "execute", format, System.out)
+    }
     call("kafka.Kafka", "main", Array(properties))
   }
 

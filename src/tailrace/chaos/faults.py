@@ -1,0 +1,238 @@
+"""The faults, each a function that strikes and returns when it is over; recovering is the query's business."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tailrace.chaos import _processes
+from tailrace.chaos._read_only import read_only, why_not_read_only
+from tailrace.chaos.schedule import Kind, Planned
+from tailrace.chaos.topics import add_partition
+from tailrace.chaos.world import World
+
+T = TypeVar("T")
+MOST_PARTITIONS = 4
+# Steps of a driver's start at which it is killed again: its queries replay the epoch that was open, and have committed
+# nothing. Of a user's script we only know that it runs.
+STEPS_OF_OURS, STEPS_OF_YOURS = ("queries", "session"), ("process", "process")
+
+
+def kill_driver(world: World, _planned: Planned) -> None:
+    world.restart_driver()
+
+
+def restart_again_and_again(world: World, planned: Planned) -> None:
+    """Kill the driver, and its successors while they start, once or twice."""
+    world.restart_driver()
+    steps = STEPS_OF_YOURS if world.form is None else STEPS_OF_OURS
+    for step in steps if planned.pick < 0.5 else steps[:1]:
+        world.wait_for_step(step, since=world.driver.started_at)
+        world.pause(planned.lasts_s)
+        world.restart_driver()
+
+
+def change_shuffle_partitions(world: World, _planned: Planned) -> None:
+    """Kill the driver and start it with another setting, which a query with state must not follow."""
+    assert world.form is not None
+    world.form.shuffle_partitions = 5 - world.form.shuffle_partitions
+    world.restart_driver()
+
+
+def add_topic_partition(world: World, _planned: Planned) -> None:
+    """Kill the driver and start it on an input topic with one partition more."""
+    world.driver.kill()
+    world.load.partitions = add_partition(world.bootstrap_servers, world.load.topic)
+    world.restart_driver()
+
+
+def kill_executor(world: World, planned: Planned) -> None:
+    """Move to a small cluster first: on a local master there is no executor besides the driver."""
+    if world.form is not None and not world.form.on_cluster:
+        world.driver.kill()
+        world.form.on_cluster = True
+        world.driver.start()
+        world.wait_until_flowing()
+    for process in _chosen(_processes.executors(world.driver.processes()), planned.pick):
+        process.signal(signal.SIGKILL)
+
+
+def kill_python_worker(world: World, planned: Planned) -> None:
+    for process in _chosen(_processes.python_workers(world.driver.processes()), planned.pick):
+        process.signal(signal.SIGKILL)
+
+
+def stop_driver(world: World, planned: Planned) -> None:
+    """SIGSTOP and SIGCONT, as a machine that is suspended or out of breath."""
+    world.driver.signal(signal.SIGSTOP)
+    try:
+        world.pause(planned.lasts_s)
+    finally:
+        world.driver.signal(signal.SIGCONT)
+
+
+def kill_broker(world: World, planned: Planned) -> None:
+    assert world.broker is not None
+    world.broker.kill()
+    world.pause(planned.lasts_s)
+    world.broker.start()
+
+
+def restart_broker(world: World, planned: Planned) -> None:
+    assert world.broker is not None
+    world.broker.shut_down()
+    world.pause(planned.lasts_s)
+    world.broker.start()
+
+
+def stop_broker(world: World, planned: Planned) -> None:
+    assert world.broker is not None
+    assert world.broker.pid is not None
+    os.kill(world.broker.pid, signal.SIGSTOP)
+    try:
+        world.pause(planned.lasts_s)
+    finally:
+        os.kill(world.broker.pid, signal.SIGCONT)
+
+
+def cut_network(world: World, planned: Planned) -> None:
+    """Between the driver and the broker: half the time connections break, half the time nothing arrives any more."""
+    assert world.proxy is not None
+    world.proxy.cut() if planned.pick < 0.5 else world.proxy.fall_silent()
+    try:
+        world.pause(planned.lasts_s)
+    finally:
+        world.proxy.mend()
+
+
+def lock_checkpoint(world: World, planned: Planned) -> None:
+    assert world.checkpoints is not None
+    with read_only(world.checkpoints):
+        world.pause(planned.lasts_s)
+
+
+def fill_disk(world: World, planned: Planned) -> None:
+    """No file of the driver's may grow: a full disk, as the query sees it. It needs neither a small disk nor rights."""
+    with _no_room(world):
+        world.pause(planned.lasts_s)
+
+
+@contextmanager
+def _no_room(world: World) -> Iterator[None]:
+    # What we have ourselves is what the driver began with.
+    usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    _limit_files(world, (0, most))
+    try:
+        yield
+    finally:
+        _limit_files(world, (usual, most))
+
+
+def _limit_files(world: World, limits: tuple[int, int]) -> None:
+    for process in _processes.java_processes(world.driver.processes()):
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
+
+
+def _chosen(candidates: Sequence[T], pick: float) -> list[T]:
+    """One of them, or none if there is none at this moment."""
+    return [candidates[min(int(pick * len(candidates)), len(candidates) - 1)]] if candidates else []
+
+
+@dataclass(frozen=True)
+class Fault:
+    kind: Kind
+    strike: Callable[[World, Planned], None]
+    what: str
+    """For the list of faults: what it does."""
+    needs_broker: bool = False
+    needs_own_queries: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+
+FAULTS = {
+    fault.name: fault
+    for fault in (
+        Fault(Kind("driver-kill", weight=3), kill_driver, "SIGKILL to the driver and all its processes"),
+        Fault(
+            Kind("restarts", lasts_s=(0, 3)),
+            restart_again_and_again,
+            "SIGKILL to the driver, and again while it starts and replays",
+        ),
+        Fault(
+            Kind("python-worker-kill", weight=2),
+            kill_python_worker,
+            "SIGKILL to a process that runs Python functions",
+        ),
+        Fault(
+            Kind("executor-kill"),
+            kill_executor,
+            "SIGKILL to an executor of a small cluster, to which the driver is moved first",
+            needs_own_queries=True,
+        ),
+        Fault(Kind("driver-stop", lasts_s=(1, 10)), stop_driver, "SIGSTOP to the driver, SIGCONT after a while"),
+        Fault(Kind("disk-full", lasts_s=(4, 9)), fill_disk, "no file of the driver's can grow"),
+        Fault(
+            Kind("checkpoint-read-only", lasts_s=(4, 9)),
+            lock_checkpoint,
+            "nothing can be created in the checkpoint's folders",
+            needs_own_queries=True,
+        ),
+        Fault(
+            Kind("shuffle-partitions"),
+            change_shuffle_partitions,
+            "SIGKILL to the driver, started again with another spark.sql.shuffle.partitions",
+            needs_own_queries=True,
+        ),
+        Fault(
+            Kind("topic-partition", at_most=2),
+            add_topic_partition,
+            "SIGKILL to the driver, started again on an input topic with one partition more",
+            needs_own_queries=True,
+        ),
+        Fault(
+            Kind("broker-kill", lasts_s=(0, 4)),
+            kill_broker,
+            "SIGKILL to the broker, started again with its data",
+            needs_broker=True,
+        ),
+        Fault(
+            Kind("broker-restart", lasts_s=(0, 4)),
+            restart_broker,
+            "the broker is shut down in order, and started again",
+            needs_broker=True,
+        ),
+        Fault(
+            Kind("broker-stop", lasts_s=(1, 10)),
+            stop_broker,
+            "SIGSTOP to the broker, SIGCONT after a while",
+            needs_broker=True,
+        ),
+        Fault(
+            Kind("network-cut", lasts_s=(1, 10)),
+            cut_network,
+            "connections to the broker break, or nothing arrives any more",
+            needs_broker=True,
+        ),
+    )
+}
+
+
+def why_not(fault: Fault, *, own_broker: bool, own_queries: bool) -> str | None:
+    """Why a fault cannot be had here; none if it can."""
+    if fault.needs_broker and not own_broker:
+        return "the broker is not ours to harm"
+    if fault.needs_own_queries and not own_queries:
+        return "it needs the built-in queries"
+    if fault.strike is lock_checkpoint:
+        return why_not_read_only()
+    return None

@@ -1,0 +1,91 @@
+"""Watching the output while the queries run: who gives new rows again, and since when."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from tailrace.chaos.topics import beginnings, new_reader
+
+
+class Watch:
+    """Reads every query's output topic in a thread of its own, and keeps only when something new came.
+
+    :param number_field: where an output record says which input record it answers.
+    :param row_fields: where the output of each query says which row it is; for most the same.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        outputs: Mapping[str, str],
+        *,
+        number_field: str,
+        row_fields: Mapping[str, str],
+        partition_of: Callable[[int], int],
+    ) -> None:
+        self._query_of = {topic: query for query, topic in outputs.items()}
+        self._number_field = number_field
+        self._row_fields = row_fields
+        self._partition_of = partition_of
+        self._lock = threading.Lock()
+        self._mark = 0
+        self._reached: dict[tuple[str, int], float] = {}
+        self._seen = {query: bytearray() for query in outputs}
+        self.rows = dict.fromkeys(outputs, 0)
+        self.last_new_at = time.monotonic()
+        self._reader = new_reader(bootstrap_servers)
+        self._reader.assign(beginnings(self._reader, outputs.values()))
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def mark(self, number: int) -> None:
+        """From now on rows count as new if they answer this record or a later one."""
+        with self._lock:
+            self._mark = number
+            self._reached.clear()
+
+    def flowing_since(self, query: str, partitions: int) -> float | None:
+        """When the last of the input's partitions gave its first new row; none while one has not."""
+        with self._lock:
+            times = [self._reached.get((query, partition)) for partition in range(partitions)]
+        return None if None in times else max(time for time in times if time is not None)
+
+    def missing(self, query: str, rows: set[int]) -> set[int]:
+        """Those of the rows that have not come out yet."""
+        with self._lock:
+            seen = self._seen[query]
+            return {row for row in rows if row >= len(seen) or not seen[row]}
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._reader.close()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            for message in self._reader.consume(1000, 0.02):
+                if message.error() is None:
+                    self._note(self._query_of[str(message.topic())], message.value() or b"")
+
+    def _note(self, query: str, value: bytes) -> None:
+        try:
+            fields = json.loads(value)
+            number, row = int(fields[self._number_field]), int(fields[self._row_fields[query]])
+            partition = self._partition_of(number)
+        except (ValueError, KeyError, TypeError, IndexError):
+            # Not an answer to anything; the books will say so.
+            return
+        with self._lock:
+            self.rows[query] += 1
+            seen = self._seen[query]
+            if row >= len(seen):
+                seen.extend(bytes(row + 1 - len(seen)))
+            if not seen[row]:
+                seen[row] = 1
+                self.last_new_at = time.monotonic()
+            if number >= self._mark:
+                self._reached.setdefault((query, partition), time.monotonic())

@@ -1,0 +1,118 @@
+"""What faults strike at: the driver, the broker, the network between them, the disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tailrace.chaos._events import Event
+from tailrace.chaos.driver import Driver
+from tailrace.chaos.load import Load
+from tailrace.chaos.proxy import TcpProxy
+from tailrace.chaos.watch import Watch
+from tailrace.errors import TailraceError
+from tailrace.kafka import EmbeddedKafka
+
+FLOWING_WITHIN_S = 180
+LOOK_EVERY_S = 0.05
+
+
+@dataclass
+class Form:
+    """What may differ from one start of our own driver to the next."""
+
+    on_cluster: bool = False
+    shuffle_partitions: int = 2
+
+
+@dataclass
+class World:
+    bootstrap_servers: str
+    queries: tuple[str, ...]
+    driver: Driver
+    load: Load
+    watch: Watch
+    outputs: dict[str, str]
+    """Each query's output topic."""
+    broker: EmbeddedKafka | None = None
+    """The embedded broker; none if the user's is used, which is not ours to harm."""
+    proxy: TcpProxy | None = None
+    checkpoints: Path | None = None
+    form: Form | None = None
+    """None if the driver is the user's script."""
+    events: list[Event] = field(default_factory=list)
+
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def restart_driver(self) -> None:
+        """SIGKILL, and the next one at once."""
+        self.driver.kill()
+        if self.form is not None:
+            self.form.on_cluster = False
+        self.driver.start()
+
+    def wait_for_step(self, name: str, *, since: float) -> bool:
+        """Whether the driver has come to a step of its start in time."""
+        return self._until(lambda: any(e.name == name and e.at >= since for e in list(self.events)))
+
+    def start(self) -> bool:
+        """Whether every query of the first driver gives rows."""
+        self.load.start()
+        self.driver.start()
+        self.watch.mark(0)
+
+        def flowing() -> bool:
+            self._raise_if_refused()
+            return self._all_flowing()
+
+        return self._until(flowing)
+
+    def wait_until_flowing(self) -> bool:
+        """Whether every query gives rows, in time and from every partition, that were sent after this call."""
+        self.watch.mark(self.load.sent)
+        return self._until(self._all_flowing)
+
+    def _all_flowing(self) -> bool:
+        return all(self.flowing_since(query) is not None for query in self.queries)
+
+    def _raise_if_refused(self) -> None:
+        """A query that cannot be started, though nothing has happened to it yet, will not get better."""
+        refused = next((event for event in list(self.events) if event.name == "refused"), None)
+        if refused is not None:
+            raise TailraceError.find_in(refused.reason) or TailraceError(
+                "TAILRACE_QUERY_FAILED",
+                f"{refused.query} does not start: {refused.reason}",
+                f"read its log: {self.driver.log}",
+            )
+
+    def flowing_since(self, query: str) -> float | None:
+        return self.watch.flowing_since(query, self.load.partitions)
+
+    def _until(self, condition: Callable[[], bool]) -> bool:
+        deadline = time.monotonic() + FLOWING_WITHIN_S
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+            self.start_again_if_ended()
+            self.pause(LOOK_EVERY_S)
+        return True
+
+    def start_again_if_ended(self) -> None:
+        """A driver that ended by itself is started again, as a supervisor would."""
+        if self.driver.has_ended:
+            self.events.append(Event("driver-ended", time.monotonic()))
+            if self._ends_at_once():
+                raise TailraceError(
+                    "TAILRACE_QUERY_FAILED",
+                    "the process that runs the query ends by itself, again and again.",
+                    f"read its log: {self.driver.log}",
+                )
+            self.restart_driver()
+
+    def _ends_at_once(self) -> bool:
+        """Three times without a row in between."""
+        ends = [event.at for event in self.events if event.name == "driver-ended"]
+        return len(ends) >= 3 and self.watch.last_new_at < ends[-3]

@@ -1,0 +1,132 @@
+"""`tailrace chaos`."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tailrace._console import console
+from tailrace.chaos import ChaosOptions, ChaosView, UsersQuery, report, run_chaos
+from tailrace.chaos.faults import FAULTS
+from tailrace.chaos.options import SINKS
+from tailrace.chaos.run import plan
+from tailrace.chaos.workloads import WORKLOADS
+from tailrace.errors import TailraceError
+
+ALL = "all"
+
+
+class Workloads(StrEnum):
+    all = ALL
+    stateless = "stateless"
+    python = "python"
+    aggregation = "aggregation"
+    dedup = "dedup"
+
+
+def chaos(
+    script: Annotated[
+        Path | None,
+        typer.Argument(help="Your own script, instead of the built-in queries.", exists=True, dir_okay=False),
+    ] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(help="The script's own arguments.")] = None,
+    rounds: Annotated[int, typer.Option(min=0, help="How many faults.")] = 20,
+    seconds: Annotated[float | None, typer.Option(min=0, help="Begin no further round after so long.")] = None,
+    seed: Annotated[int, typer.Option(help="Draws the schedule; the same seed draws the same.")] = 7,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this fault; may be repeated.", show_default=ALL, callback=lambda names: _known(names)),
+    ] = None,
+    workload: Annotated[Workloads, typer.Option(help="Which of the built-in queries.")] = Workloads.all,
+    sink: Annotated[str, typer.Option(help="The format that the built-in queries write to, or both.")] = "kafka",
+    rate: Annotated[int, typer.Option(min=10, max=5000, help="Records per second.")] = 100,
+    epoch: Annotated[int, typer.Option(min=5, help="Seconds of an epoch of the built-in queries.")] = 5,
+    bootstrap_servers: Annotated[str | None, typer.Option(help="Your script's broker.")] = None,
+    input_topic: Annotated[str | None, typer.Option("--input", help="The topic that your query reads.")] = None,
+    output_topic: Annotated[str | None, typer.Option("--output", help="The topic that your query writes.")] = None,
+    id_field: Annotated[str, typer.Option(help="The JSON field with the number, in your input and output.")] = "id",
+    record: Annotated[str, typer.Option(help="Your input records, with $id and $key.")] = UsersQuery.template,
+    exactly_once: Annotated[
+        bool, typer.Option("--exactly-once", help="Your query promises to write no row twice.")
+    ] = False,
+    patience: Annotated[
+        float, typer.Option(min=1, help="At the end, seconds without a new row after which missing ones are given up.")
+    ] = 60,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the schedule.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
+) -> None:
+    """Kill whatever takes part in a query, again and again, and do the books on its output.
+
+    Without a script four built-in queries run on an embedded broker. Your own script must run its query from a
+    checkpoint until it is ended; it is killed and started again, and every record that is sent must be answered in the
+    output topic. Exit code 0 if the books balance, 1 if not.
+    """
+    options = ChaosOptions(
+        rounds=rounds,
+        seconds=seconds,
+        seed=seed,
+        workloads=tuple(WORKLOADS) if workload is Workloads.all else (workload.value,),
+        sinks=SINKS if sink == "both" else (sink,),
+        faults=tuple(fault or ()),
+        rate=rate,
+        epoch_s=epoch,
+        patience_s=patience,
+        yours=_users_query(
+            script, arguments, bootstrap_servers, input_topic, output_topic, id_field, record, exactly_once
+        ),
+    )
+    if dry_run:
+        for planned in plan(options)[0]:
+            print(planned)
+        return
+    result = run_chaos(options, ChaosView(console))
+    if as_json:
+        print(json.dumps(report.to_dict(result), indent=2))
+    else:
+        report.show(result, Console())
+    broken = result.broken()
+    if broken:
+        told = "; ".join(f"{query}: {', '.join(texts)}" for query, texts in broken.items())
+        raise TailraceError(
+            "TAILRACE_BOOKS_DO_NOT_BALANCE",
+            told,
+            f"repeat it with --seed {seed}; the log of the queries is {result.log}",
+        )
+
+
+def _users_query(
+    script: Path | None,
+    arguments: list[str] | None,
+    bootstrap_servers: str | None,
+    input_topic: str | None,
+    output_topic: str | None,
+    id_field: str,
+    template: str,
+    exactly_once: bool,
+) -> UsersQuery | None:
+    if script is None:
+        return None
+    if bootstrap_servers is None or input_topic is None or output_topic is None:
+        raise typer.BadParameter("with a script, name --bootstrap-servers, --input and --output before it.")
+    return UsersQuery(
+        script,
+        tuple(arguments or ()),
+        bootstrap_servers,
+        input_topic,
+        output_topic,
+        id_field=id_field,
+        template=template,
+        exactly_once=exactly_once,
+    )
+
+
+def _known(names: list[str] | None) -> list[str] | None:
+    for name in names or []:
+        if name not in FAULTS:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(FAULTS)}.")
+    return names
