@@ -99,6 +99,7 @@ METHODS_WE_CALL = {
     },
     "org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead": {"getOffset", "nextWithTimeout"},
     "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution": {"BATCH_ID_KEY"},
+    "org.apache.spark.SparkThrowable": {"getSqlState"},
     "org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite": {"writeSupport"},
     # Of the connector, called by their shape.
     "org.apache.spark.sql.kafka010.KafkaBatchInputPartition": {"offsetRange"},

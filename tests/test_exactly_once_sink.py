@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
 from tests.helpers.pipeline import Pipeline
-from tests.helpers.topics import new_topic
+from tests.helpers.topics import all_messages, headers_of, new_topic
 from tests.helpers.waiting import until
 
 SINK = "tailrace-kafka"
@@ -35,33 +34,7 @@ def start(pipeline: Pipeline, rows: DataFrame, *, epoch: str = EPOCH, **options:
 
 
 def messages(pipeline: Pipeline, topic: str, *, committed: bool = False) -> list[Message]:
-    """All that is in a topic now."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": pipeline.servers,
-            "group.id": uuid.uuid4().hex,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed" if committed else "read_uncommitted",
-        }
-    )
-    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in (0, 1)])
-    found: list[Message] = []
-    at_end: set[int | None] = set()
-    while len(at_end) < 2:
-        for message in consumer.consume(500, 0.1):
-            problem = message.error()
-            if problem is None:
-                found.append(message)
-            else:
-                assert problem.code() == KafkaError._PARTITION_EOF
-                at_end.add(message.partition())
-    consumer.close()
-    return found
-
-
-def headers_of(message: Message) -> dict[str, str]:
-    headers: list[tuple[str, bytes]] = message.headers() or []  # type: ignore[assignment]
-    return {key: value.decode() for key, value in headers}
+    return all_messages(pipeline.servers, topic, committed=committed)
 
 
 def has_written(pipeline: Pipeline, topic: str, number: int) -> Callable[[], bool]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
 from tailrace.kafka import create_topics
 
@@ -76,6 +76,36 @@ class Collector:
                 if not message.error() and value is not None:
                     self.collected.append(Collected(json.loads(value), time.time_ns()))
         consumer.close()
+
+
+def all_messages(bootstrap_servers: str, topic: str, *, committed: bool = False, partitions: int = 2) -> list[Message]:
+    """All that is in a topic now."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": uuid.uuid4().hex,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+        }
+    )
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
+    found: list[Message] = []
+    at_end: set[int | None] = set()
+    while len(at_end) < partitions:
+        for message in consumer.consume(500, 0.1):
+            problem = message.error()
+            if problem is None:
+                found.append(message)
+            else:
+                assert problem.code() == KafkaError._PARTITION_EOF
+                at_end.add(message.partition())
+    consumer.close()
+    return found
+
+
+def headers_of(message: Message) -> dict[str, str]:
+    headers: list[tuple[str, bytes]] = message.headers() or []  # type: ignore[assignment]
+    return {key: value.decode() for key, value in headers}
 
 
 @dataclass

@@ -25,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     sinks.no_row_identity,
     sinks.kafka_columns,
     sinks.lingers,
+    sinks.error_policy,
     trigger.below_minimum,
     trigger.boundaries,
     slots.too_few,

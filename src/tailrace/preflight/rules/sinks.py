@@ -9,6 +9,7 @@ from tailrace.preflight.findings import Finding, blocking, warning
 
 # Kafka's producer waits that long by default for more records to send along.
 DEFAULT_LINGER_MS = 5
+POLICIES = ("fail", "dead-letter", "drop")
 EXACTLY_ONCE = "tailrace-kafka"
 KAFKA_SINKS = ("kafka", EXACTLY_ONCE)
 KAFKA_TYPES = {"key": ("STRING", "BINARY"), "value": ("STRING", "BINARY"), "topic": ("STRING",), "partition": ("INT",)}
@@ -96,3 +97,20 @@ def lingers(facts: Facts) -> Iterator[Finding]:
             f"the sink keeps each row back for up to {linger} ms to send others along: kafka.linger.ms.",
             'leave it out, or .option("kafka.linger.ms", "0"); under load batches fill by themselves.',
         )
+
+
+def error_policy(facts: Facts) -> Iterator[Finding]:
+    """What is to become of a record that cannot be processed."""
+    action = facts.sink_option("onError") or "fail"
+    limit = facts.sink_option("errorsPerMinute")
+    wrong = []
+    if action not in POLICIES:
+        wrong.append((f"onError is '{action}'.", "choose fail, dead-letter or drop."))
+    if action == "dead-letter" and not facts.sink_option("deadLetterTopic"):
+        wrong.append(
+            ("onError is dead-letter, and there is no topic for them.", 'add .option("deadLetterTopic", "…").')
+        )
+    if limit is not None and (not limit.isdigit() or int(limit) == 0):
+        wrong.append((f"errorsPerMinute is '{limit}', which is no number.", "give a number."))
+    for problem, change in wrong:
+        yield blocking("TAILRACE_BAD_ERROR_POLICY", "errors", problem, change)

@@ -48,6 +48,7 @@ final class PoisonHandler(policy: PoisonPolicy) extends Logging {
 }
 
 object PoisonHandler {
+  val Named = "TAILRACE_POISON_RECORD"
   private val MinuteNanos = 60L * 1000 * 1000 * 1000
 
   /**
@@ -61,9 +62,9 @@ object PoisonHandler {
   }
 
   /** The same failure, with the record's name. */
-  def named(position: SourcePosition, failure: Throwable): Throwable = if (!isDataError(failure)) failure else {
+  def named(position: SourcePosition, failure: Throwable): Throwable = if (position == null || !isDataError(failure)) failure else {
     val error = new TailraceException(
-      "TAILRACE_POISON_RECORD",
+      Named,
       s"${SourcePosition.describe(Seq(position))} cannot be processed: ${failure.getMessage}",
       "mend the query (try_cast, try_divide and the like give null instead), or let it go on without such records: " +
         s".option(\"${PoisonPolicy.ActionKey}\", \"dead-letter\").option(\"${PoisonPolicy.TopicKey}\", \"…\").")

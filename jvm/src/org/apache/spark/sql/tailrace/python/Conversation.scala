@@ -13,6 +13,7 @@ import org.apache.spark.api.python.PythonException
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.tailrace.latency.{Figure, TaskIdentity}
+import org.apache.spark.sql.tailrace.poison.PoisonHandler
 import org.apache.spark.sql.tailrace.provenance.{CurrentRow, SourcePosition}
 import org.apache.spark.util.{DirectByteBufferOutputStream, UninterruptibleThread, Utils}
 
@@ -182,10 +183,24 @@ private[python] final class Conversation(
         if (keepsRows) {
           kept.add(claimed)
         }
-        sendMessage(wire.write(claimed.entries.iterator.map(_.row), claimed.entries.length, _))
+        writeBatch(claimed)
       } finally backlog.sent()
     }
     batch.isDefined
+  }
+
+  private def writeBatch(batch: Batch): Unit = {
+    var written: Waiting = null
+    val rows = batch.entries.iterator.map { entry =>
+      written = entry
+      entry.row
+    }
+    try sendMessage(wire.write(rows, batch.entries.length, _))
+    catch {
+      // The arguments of the functions are expressions too.
+      case failure: Throwable if written != null && PoisonHandler.isDataError(failure) =>
+        throw PoisonHandler.named(inputRow.places.positionOf(written.origin), failure)
+    }
   }
 
   private def sendEnd(): Unit = {

@@ -63,7 +63,10 @@ private[python] final class PatientConversation(
   override def next(): (InternalRow, InternalRow) = {
     val result = turn.results.next()
     val row = turn.conversation.nextRow()
-    synchronized(owed.dequeue())
+    synchronized {
+      owed.dequeue()
+      notifyAll()
+    }
     (row, result)
   }
 
@@ -72,7 +75,7 @@ private[python] final class PatientConversation(
     if (turn.isOfSuspects) {
       // One at a time and in order: the first that has no answer is the one.
       val guilty = unanswered.headOption.getOrElse(throw failure)
-      handler.handle(inputRow.places.positionOf(guilty.origin), failure)
+      handler.handle(inputRow.places.positionOf(guilty.origin), withoutName(failure))
       suspects = suspects.dropWhile(_ ne guilty).drop(1)
     } else {
       // A worker that fails before it has a row fails for another reason.
@@ -87,7 +90,7 @@ private[python] final class PatientConversation(
   private final class Turn(about: Option[Seq[Waiting]], turnLimits: PythonLimits) {
     private val givenRow = new CurrentRow
     givenRow.belongsTo(inputRow.places, inputRow.stage, inputRow.timed)
-    private val rows = new Given(about.fold(feed.rows)(_.iterator), givenRow)
+    private val rows = new Given(about.fold(feed.rows)(_.iterator), givenRow, oneAtATime = about.isDefined)
 
     val isOfSuspects: Boolean = about.isDefined
     val conversation = new Conversation(
@@ -105,11 +108,15 @@ private[python] final class PatientConversation(
   }
 
   /** Rows given to a conversation; it owes an answer for each. */
-  private final class Given(rows: Iterator[Waiting], givenRow: CurrentRow) extends Iterator[InternalRow] {
+  private final class Given(rows: Iterator[Waiting], givenRow: CurrentRow, oneAtATime: Boolean)
+      extends Iterator[InternalRow] {
     @volatile private var isClosed = false
     private var following: Waiting = _
 
     override def hasNext: Boolean = {
+      if (oneAtATime) {
+        awaitAnswers()
+      }
       while (following == null && !isClosed && rows.hasNext) {
         // Null while there is none yet.
         following = rows.next()
@@ -123,6 +130,12 @@ private[python] final class PatientConversation(
       owed.enqueue(taken)
       givenRow.restore(taken.origin)
       taken.row
+    }
+
+    private def awaitAnswers(): Unit = PatientConversation.this.synchronized {
+      while (owed.nonEmpty && !isClosed) {
+        PatientConversation.this.wait(LooksEveryMs)
+      }
     }
 
     def close(): Unit = isClosed = true
@@ -140,8 +153,16 @@ private[python] object PatientConversation {
 
   private def isTheRowsFault(failure: Throwable): Boolean = failure match {
     case _: PythonException => true
-    case lost: TailraceException => lost.getCondition == "TAILRACE_PYTHON_WORKER_LOST"
-    case _ => false
+    case named: TailraceException => RowsFaults(named.getCondition)
+    case other => PoisonHandler.isDataError(other)
+  }
+
+  private val RowsFaults = Set("TAILRACE_PYTHON_WORKER_LOST", PoisonHandler.Named)
+
+  /** A failure that has its record's name already is told without it: the record is known. */
+  private def withoutName(failure: Throwable): Throwable = failure match {
+    case named: TailraceException if named.getCondition == PoisonHandler.Named && named.getCause != null => named.getCause
+    case other => other
   }
 
   /** Reads ahead, a little. */

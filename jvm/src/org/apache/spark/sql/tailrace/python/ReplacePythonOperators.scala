@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec
 import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec, MapInArrowExec, MapInPandasExec}
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
-import org.apache.spark.sql.tailrace.poison.PoisonPolicy
+import org.apache.spark.sql.tailrace.poison.{PoisonGuardExec, PoisonPolicy}
 import org.apache.spark.sql.tailrace.provenance.Stages
 
 /** In a real-time plan, puts operators that pass rows on at once in the place of Spark's Python operators. */
@@ -17,18 +17,22 @@ object ReplacePythonOperators extends Rule[SparkPlan] {
   private def replaced(plan: SparkPlan, onError: PoisonPolicy): SparkPlan = plan.transformUp {
     case node if !Stages.reads(node) => node
     case eval: ArrowEvalPythonExec =>
-      RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, eval.child, eval.evalType, onError)
+      RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, guarded(eval.child, onError), eval.evalType, onError)
     case eval: BatchEvalPythonExec =>
-      RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, eval.child, PythonEvalType.SQL_BATCHED_UDF, onError)
+      val rows = guarded(eval.child, onError)
+      RealTimeEvalPythonExec(eval.udfs, eval.resultAttrs, rows, PythonEvalType.SQL_BATCHED_UDF, onError)
     case map: MapInPandasExec if !map.isBarrier && map.profile.isEmpty =>
-      RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, map.child)
+      RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, guarded(map.child, onError))
     case map: MapInArrowExec if !map.isBarrier && map.profile.isEmpty =>
-      RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, map.child)
+      RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, guarded(map.child, onError))
     case write @ WriteToDataSourceV2Exec(batchWrite: MicroBatchWrite, _, query, _, _) =>
       batchWrite.writeSupport match {
         case foreach: PythonForeachWrite =>
-          write.copy(query = RealTimeForeachExec(foreach.func, foreach.schema, query))
+          write.copy(query = RealTimeForeachExec(foreach.func, foreach.schema, guarded(query, onError)))
         case _ => write
       }
   }
+
+  /** A Python operator reads its input in another thread, where the row at hand is another one. */
+  private def guarded(input: SparkPlan, onError: PoisonPolicy): SparkPlan = PoisonGuardExec(input, onError)
 }

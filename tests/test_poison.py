@@ -1,0 +1,190 @@
+"""Records that cannot be processed: they are named, and the query goes on without them if it is told to."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.functions import udf
+from pyspark.sql.pandas.functions import pandas_udf
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tailrace import TailraceError
+from tests.helpers.pipeline import Pipeline
+from tests.helpers.topics import all_messages, headers_of, new_topic, produce
+from tests.helpers.waiting import until
+
+EPOCH = "10 minutes"
+SOON_S = 60
+BAD = {7, 8, 23, 31}
+
+
+def start(pipeline: Pipeline, rows: DataFrame, *, sink: str = "kafka", **options: str) -> StreamingQuery:
+    out = rows.select(F.to_json(F.struct("*")).alias("value"))
+    writer = pipeline.writer(out, sink).option("topic", pipeline.output).options(**options)
+    return writer.trigger(realTime=EPOCH).start()  # type: ignore[call-overload,no-any-return]
+
+
+def send(pipeline: Pipeline, ids: range) -> None:
+    """Some of the texts are no numbers."""
+    rows = ({"id": i, "key": f"k{i % 3}", "text": "seven" if i in BAD else str(i)} for i in ids)
+    produce(pipeline.servers, pipeline.input, rows)
+
+
+def parsed(pipeline: Pipeline) -> DataFrame:
+    row = F.from_json("value", "id LONG, key STRING, text STRING")
+    return pipeline.raw().select(row.alias("row")).select("row.*")
+
+
+def bad_cast(pipeline: Pipeline) -> DataFrame:
+    return parsed(pipeline).withColumn("number", F.col("text").cast("int"))
+
+
+def bad_cast_behind_a_shuffle(pipeline: Pipeline) -> DataFrame:
+    return parsed(pipeline).repartition(2, "key").withColumn("number", F.col("text").cast("int"))
+
+
+def bad_cast_before_an_aggregation(pipeline: Pipeline) -> DataFrame:
+    return bad_cast(pipeline).groupBy("key").agg(F.max("id").alias("id"), F.sum("number").alias("total"))
+
+
+def python_udf(pipeline: Pipeline) -> DataFrame:
+    return parsed(pipeline).withColumn("number", udf(lambda text: int(text), "int")("text"))
+
+
+def pickled_udf(pipeline: Pipeline) -> DataFrame:
+    number = udf(lambda text: int(text), "int", useArrow=False)
+    return parsed(pipeline).withColumn("number", number("text"))
+
+
+def pandas_function(pipeline: Pipeline) -> DataFrame:
+    @pandas_udf("int")  # type: ignore[call-overload,untyped-decorator]
+    def number(text: pd.Series) -> pd.Series:
+        return text.map(int)
+
+    return parsed(pipeline).withColumn("number", number("text"))
+
+
+def python_and_then_sql(pipeline: Pipeline) -> DataFrame:
+    """The cast is made where the second function's arguments are."""
+    once = udf(lambda text: text if text != "seven" else "eight", "string")
+    again = udf(lambda number: number + 0, "int")
+    return parsed(pipeline).withColumn("number", again(once("text").cast("int")))
+
+
+def python_worker_crashes(pipeline: Pipeline) -> DataFrame:
+    def number(text: str) -> int:
+        import os
+
+        return int(text) if text != "seven" else os._exit(1)
+
+    return parsed(pipeline).withColumn("number", udf(number, "int")("text"))
+
+
+def parse_error(pipeline: Pipeline) -> DataFrame:
+    number = F.from_json(F.concat(F.lit('{"n": '), "text", F.lit("}")), "n INT", {"mode": "FAILFAST"})
+    return parsed(pipeline).withColumn("number", number.n)
+
+
+def bad_cast_before_python(pipeline: Pipeline) -> DataFrame:
+    return bad_cast(pipeline).withColumn("more", udf(lambda number: number + 1, "int")("number"))
+
+
+QUERIES = [
+    bad_cast,
+    bad_cast_behind_a_shuffle,
+    python_udf,
+    pickled_udf,
+    pandas_function,
+    python_and_then_sql,
+    python_worker_crashes,
+    parse_error,
+    bad_cast_before_python,
+]
+
+
+@pytest.mark.parametrize("query_of", QUERIES)
+def test_dead_letters(pipeline: Pipeline, query_of: Callable[[Pipeline], DataFrame]) -> None:
+    letters = new_topic(pipeline.servers, "dead")
+    with pipeline.collect() as out:
+        query = start(pipeline, query_of(pipeline), onError="dead-letter", deadLetterTopic=letters)
+        send(pipeline, range(40))
+        until(lambda: len(out.rows()) >= 40 - len(BAD), "the good rows", within_s=SOON_S)
+        # The last of them, too, is followed by a good one that has come.
+        assert Counter(row["id"] for row in out.rows()) == Counter(set(range(40)) - BAD)
+        send(pipeline, range(50, 60))
+        until(lambda: len(out.rows()) >= 50 - len(BAD), "and it goes on", within_s=SOON_S)
+        assert query.isActive
+    sources = {message.value(): message for message in all_messages(pipeline.servers, pipeline.input)}
+    found = all_messages(pipeline.servers, letters)
+    assert sorted(json.loads(message.value() or b"")["id"] for message in found) == sorted(BAD)
+    for message in found:
+        original = sources[message.value()]
+        headers = headers_of(message)
+        assert message.key() == original.key()
+        assert headers["tailrace-source"] == f"{original.topic()}/{original.partition()}/{original.offset()}"
+        assert headers["tailrace-query"] == str(query.id)
+        assert headers["tailrace-error"]
+        assert headers["tailrace-error-class"]
+
+
+def test_the_rest_is_counted(pipeline: Pipeline) -> None:
+    with pipeline.collect() as out:
+        start(pipeline, bad_cast_before_an_aggregation(pipeline), onError="drop")
+        send(pipeline, range(40))
+        wanted = {f"k{key}": sum(i for i in range(key, 40, 3) if i not in BAD) for key in range(3)}
+        until(lambda: {row["key"]: row["total"] for row in out.rows()} == wanted, "the sums", within_s=SOON_S)
+
+
+@pytest.mark.parametrize(
+    "query_of", [bad_cast, bad_cast_behind_a_shuffle, python_udf, python_and_then_sql, bad_cast_before_python]
+)
+def test_by_default_the_query_fails_and_names_the_record(
+    pipeline: Pipeline, query_of: Callable[[Pipeline], DataFrame]
+) -> None:
+    query = start(pipeline, query_of(pipeline))
+    send(pipeline, range(8))
+    with pytest.raises(StreamingQueryException) as failed:
+        query.awaitTermination(SOON_S)
+    bad = next(one for one in all_messages(pipeline.servers, pipeline.input) if b"seven" in (one.value() or b""))
+    assert f"topic '{bad.topic()}', partition {bad.partition()}, offset {bad.offset()}" in str(failed.value)
+
+
+def test_too_many_are_too_many(pipeline: Pipeline) -> None:
+    query = start(pipeline, bad_cast(pipeline), onError="drop", errorsPerMinute="3")
+    produce(pipeline.servers, pipeline.input, ({"id": i, "key": "k", "text": "seven"} for i in range(10)))
+    with pytest.raises(StreamingQueryException, match="TAILRACE_TOO_MANY_ERRORS"):
+        query.awaitTermination(SOON_S)
+
+
+def test_a_row_that_is_too_large_for_the_exactly_once_sink(pipeline: Pipeline) -> None:
+    letters = new_topic(pipeline.servers, "dead")
+    blown_up = parsed(pipeline).withColumn("text", F.when(F.col("id") == 3, F.repeat("text", 3_000_000)).otherwise("x"))
+    options = {"onError": "dead-letter", "deadLetterTopic": letters}
+    with pipeline.collect() as out:
+        start(pipeline, blown_up, sink="tailrace-kafka", **options)
+        send(pipeline, range(6))
+        until(lambda: len(out.rows()) == 5, "the others", within_s=SOON_S)
+        # What was not taken is noticed at the next row.
+        send(pipeline, range(50, 60))
+        until(lambda: len(all_messages(pipeline.servers, letters)) == 1, "the letter", within_s=SOON_S)
+
+
+POLICIES: list[tuple[dict[str, str], str]] = [
+    ({"onError": "ignore"}, "choose fail, dead-letter or drop"),
+    ({"onError": "dead-letter"}, "deadLetterTopic"),
+    ({"onError": "drop", "errorsPerMinute": "many"}, "errorsPerMinute"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), POLICIES)
+def test_a_policy_that_makes_no_sense(pipeline: Pipeline, options: dict[str, str], said: str) -> None:
+    with pytest.raises(TailraceError, match="TAILRACE_BAD_ERROR_POLICY") as refused:
+        start(pipeline, parsed(pipeline), **options)
+    assert said in str(refused.value)
