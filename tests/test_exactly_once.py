@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import udf
 
 from tests.helpers.pipeline import Pipeline
-from tests.helpers.topics import ContinuousLoad
+from tests.helpers.topics import ContinuousLoad, produce
 from tests.helpers.waiting import until
 
 SINK = "tailrace-kafka"
@@ -133,6 +133,38 @@ def test_each_count_once(pipeline: Pipeline, options: dict[str, str]) -> None:
         last = {row["key"]: (row["n"], row["total"]) for row in rows}
         ids = {f"k{k}": [i for i in range(load.sent) if i % 3 == k] for k in range(3)}
         assert last == {key: (len(of), sum(of)) for key, of in ids.items()}
+
+
+@pytest.mark.parametrize("query_of", [passed_on, counted])
+def test_a_replay_that_takes_longer_than_an_epoch(
+    pipeline: Pipeline, query_of: Callable[[Pipeline], DataFrame]
+) -> None:
+    """The second run ends its epochs before it has come to what the first has written; the third must know of both."""
+
+    def slowly(key: str) -> str:
+        import time
+
+        time.sleep(0.002)
+        return key
+
+    rows = pipeline.rows
+    pipeline.rows = lambda: rows().withColumn("key", udf(slowly)("key"))  # type: ignore[method-assign]
+    sent = 3000
+    produce(pipeline.servers, pipeline.input, ({"id": i, "key": f"k{i % 3}"} for i in range(sent)), key="id")
+    pipeline.spark.conf.set("spark.sql.streaming.realTimeMode.minBatchDuration", "500")
+    try:
+        with pipeline.collect() as out:
+            with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
+                until(lambda: len(out.rows()) >= sent * 0.9, "most rows are out", within_s=SOON_S)
+            with pipeline.running(query_of(pipeline), epoch="500 milliseconds", sink=SINK):
+                until(lambda: len(pipeline.log("commits")) >= 1, "an epoch", within_s=SOON_S)
+            with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
+                until(lambda: len(out.rows()) >= sent, "all rows are out", within_s=SOON_S)
+                produce(pipeline.servers, pipeline.input, [{"id": -1, "key": "mark"}])
+                until(lambda: any(row["key"] == "mark" for row in out.rows()), "the mark", within_s=SOON_S)
+            assert len(out.rows()) == sent + 1
+    finally:
+        pipeline.spark.conf.unset("spark.sql.streaming.realTimeMode.minBatchDuration")
 
 
 def test_the_first_of_each_once(pipeline: Pipeline) -> None:

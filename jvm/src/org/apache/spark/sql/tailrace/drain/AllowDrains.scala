@@ -1,5 +1,7 @@
 package org.apache.spark.sql.tailrace.drain
 
+import java.util.concurrent.TimeUnit
+
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
@@ -7,6 +9,7 @@ import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 import org.apache.spark.sql.tailrace.latency.TaskIdentity
 import org.apache.spark.sql.tailrace.preflight.Rehearsal
 import org.apache.spark.sql.tailrace.provenance.Stages
+import org.apache.spark.sql.tailrace.sink.SinkRuns
 
 /**
  * Lets the epoch that is being planned be ended early. If the run is to be drained already, the epoch does not begin: the
@@ -19,18 +22,30 @@ object AllowDrains extends Rule[SparkPlan] {
       val run = Option(context.getLocalProperty(TaskIdentity.RunKey))
       val epoch = Option(context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)).flatMap(_.toLongOption)
       run.zip(epoch).foreach { case (run, epoch) => Drains.passOrWait(run, epoch) }
-      drainable(plan)
+      drainable(plan, run.fold(Map.empty[(String, Int), Long])(SinkRuns.lastWritten))
     }
 
-  /** In two steps: scans of the same stream and duration are equal to Spark, which does not put one in another's place. */
-  private def drainable(plan: SparkPlan): SparkPlan = {
+  /**
+   * If an older run has written rows that come again, the epoch lasts until they have: only together do they come in the
+   * order in which they came then.
+   *
+   * In two steps: scans of the same stream and duration are equal to Spark, which does not put one in another's place.
+   */
+  private def drainable(plan: SparkPlan, written: Map[(String, Int), Long]): SparkPlan = {
     val durations = plan.collect { case scan: RealTimeStreamScanExec => scan.stream -> scan.batchDurationMs }.toMap
     val marked = plan.transform { case scan: RealTimeStreamScanExec => scan.copy(batchDurationMs = NoDuration) }
     marked.transform {
       case scan: RealTimeStreamScanExec if scan.batchDurationMs == NoDuration =>
-        new DrainableScanExec(scan.output, scan.scan, scan.stream, scan.start, durations(scan.stream))
+        val own = durations(scan.stream)
+        val longest = if (written.isEmpty) own else own + LongestCatchUpMs
+        val drainable = new DrainableScanExec(scan.output, scan.scan, scan.stream, scan.start, longest)
+        if (written.nonEmpty) {
+          drainable.lasts(own, written)
+        }
+        drainable
     }
   }
 
   private val NoDuration = -1L
+  private val LongestCatchUpMs = TimeUnit.HOURS.toMillis(24)
 }

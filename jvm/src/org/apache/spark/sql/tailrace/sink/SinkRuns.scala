@@ -17,9 +17,13 @@ final class SinkRun(
     var beginnings: Map[String, Map[String, Long]],
     private var found: Option[(Broadcast[Written], Map[(String, Int), Long])]) {
   var lastExecutors: Map[Int, String] = Map.empty
+  private var ends: Map[String, Map[String, Long]] = Map.empty
 
   /** What older runs have written of the epochs to come; null if nothing of it can come again. */
   def written: Broadcast[Written] = found.map(_._1).orNull
+
+  /** By partition of the source, the last record of which something was written by an older run and may come again. */
+  def lastWritten: Map[(String, Int), Long] = found.fold(Map.empty[(String, Int), Long])(_._2)
 
   /** An epoch begins at these offsets. */
   def begins(starts: Map[(String, Int), Long]): Unit = found.foreach { case (broadcast, lastOffsets) =>
@@ -29,9 +33,13 @@ final class SinkRun(
     }
   }
 
-  def ended(ends: Seq[TaskEnd]): Unit = {
-    lastExecutors ++= ends.map(end => end.task -> end.executor)
-    beginnings = ends.foldLeft(beginnings)((all, end) => SinkRun.later(all, end.ends))
+  def ended(tasks: Seq[TaskEnd]): Unit = {
+    lastExecutors ++= tasks.map(task => task.task -> task.executor)
+    ends = tasks.foldLeft(ends)((all, task) => SinkRun.later(all, task.ends))
+    // What an older run has written ahead of this one stands before what this one has written, and would not be read.
+    if (found.isEmpty) {
+      beginnings = SinkRun.later(beginnings, ends)
+    }
   }
 
   def forget(): Unit = {
@@ -58,6 +66,10 @@ object SinkRuns {
       synchronized(runs.put(run, begun))
       begun
     }
+
+  /** See [[SinkRun.lastWritten]]; nothing for a run with another sink. */
+  def lastWritten(run: String): Map[(String, Int), Long] =
+    synchronized(runs.get(run)).fold(Map.empty[(String, Int), Long])(_.lastWritten)
 
   def forget(run: UUID): Unit = synchronized(runs.remove(run.toString)).foreach(_.forget())
 }
