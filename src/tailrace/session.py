@@ -27,6 +27,7 @@ from tailrace._user_conf import user_conf
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
 from tailrace.lifecycle.supervised import is_supervised, tell_how_it_ends
+from tailrace.lifecycle.warm_workers import warm_workers
 from tailrace.monitor import monitor_of
 from tailrace.preflight.starts import check_at_start
 from tailrace.web.application import dashboard, port_of
@@ -118,6 +119,7 @@ def _watch(session: SparkSession) -> None:
     tell_how_it_ends(monitor.latest)
     if port_of(session) is not None or is_supervised():
         _serve_dashboard(session)
+    warm_workers(session)
 
 
 def _serve_dashboard(session: SparkSession) -> None:
