@@ -6,7 +6,7 @@ import re
 
 HIDDEN = "*********"
 # As Spark's own spark.redaction.regex, and what else is a secret by its name.
-_SECRET = r"secret|password|passwd|token|access[._]?key|credential|jaas"  # noqa: S105
+_SECRET = r"secret|password|passwd|token|(?:access|api)[._-]?key|credential|jaas"  # noqa: S105
 _KEY = re.compile(_SECRET, re.IGNORECASE)
 _IN_TEXT = re.compile(
     rf"""([\w.\-]*(?:{_SECRET})[\w.\-]*["']?\s*[=:]\s*)("[^"\n]*"|'[^'\n]*'|[^\s,;)}}\]]+)""", re.IGNORECASE
