@@ -20,6 +20,10 @@ CASES = {
     "topic": ("TAILRACE_TOPIC_MISSING", Cure.NONE),
     "unknown-option": ("CANNOT_START", Cure.NONE),
     "unknown-master": ("CANNOT_START", Cure.NONE),
+    "concurrent": ("STREAMING_ASYNC_OPERATION_FAILED", Cure.NONE),
+    "dataloss": ("DATA_LOSS", Cure.NONE),
+    "udfimport": ("PYTHON_EXCEPTION", Cure.NONE),
+    "outgone": ("TOPIC_MISSING", Cure.NONE),
     "poison": ("PYTHON_EXCEPTION", Cure.ONCE),
     "workerdie": ("TAILRACE_PYTHON_WORKER_LOST", Cure.ONCE),
     "refused": ("PYTHON_EXCEPTION", Cure.RESTART),
@@ -78,6 +82,18 @@ def test_only_the_last_error_counts() -> None:
     """A script that logs an error and goes on does not fail by it."""
     failure = diagnose(said("import") + "and on it goes\n" + said("poison"), 1)
     assert failure.code == "PYTHON_EXCEPTION"
+
+
+@pytest.mark.parametrize(
+    ("why", "cure"),
+    [
+        ("Timed out waiting for a node assignment", Cure.RESTART),
+        ("Unexpected handshake request with client mechanism PLAIN, enabled mechanisms are []", Cure.NONE),
+    ],
+)
+def test_a_source_that_does_not_open(why: str, cure: Cure) -> None:
+    text = f"Traceback (most recent call last):\nTailraceError: [TAILRACE_SOURCE_REFUSED] {why}\nFix: correct it."
+    assert diagnose(text, 1).cure == cure
 
 
 def test_several_findings_are_cured_if_each_is() -> None:

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tailrace.errors import TailraceError
-from tailrace.lifecycle.run.known_failures import CURABLE_CODES, KNOWN, OUTAGES, PROGRAM_ERRORS
+from tailrace.lifecycle.run.known_failures import (
+    CURABLE_AFTER_OUTAGE,
+    CURABLE_CODES,
+    KNOWN,
+    OUTAGE,
+    OUTAGES,
+    PROGRAM_ERRORS,
+)
 
 LONGEST_LINE = 600
 
@@ -72,7 +79,8 @@ def diagnose(said: str, exit_code: int) -> Failure:
         )
     if (ours := TailraceError.find_in(error)) is not None:
         codes = set(re.findall(r"\[(TAILRACE_[A-Z_]+)\]", error)) | set(re.findall(r"^TAILRACE_[A-Z_]+", error, re.M))
-        can_be_cured = codes - {"TAILRACE_CHECK_FAILED"} <= CURABLE_CODES
+        curable = CURABLE_CODES | (CURABLE_AFTER_OUTAGE if re.search(OUTAGE, error) else set())
+        can_be_cured = codes - {"TAILRACE_CHECK_FAILED"} <= curable
         cure = Cure.NONE if not can_be_cured else Cure.ONCE if places else Cure.RESTART
         return failure(ours.code, ours.problem, ours.fix, cure)
     if "[PYTHON_EXCEPTION]" in error:

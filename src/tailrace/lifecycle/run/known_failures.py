@@ -18,6 +18,13 @@ CURABLE_CODES = frozenset(
     }
 )
 
+# These are, if what they could not reach may be there the next time.
+CURABLE_AFTER_OUTAGE = frozenset({"TAILRACE_CHECKPOINT_NOT_WRITABLE", "TAILRACE_SOURCE_REFUSED"})
+OUTAGE = (
+    r"TimeoutException|[Tt]imed out|Timeout expired|Connection (?:refused|reset)|DisconnectException|"
+    r"NotLeaderOrFollower|No resolvable bootstrap|UnknownHostException|SocketException|Py4JNetworkError"
+)
+
 # Exceptions of a user's function that tell of something outside, not of the record.
 OUTAGES = r"Connect|Timeout|TimedOut|Unavailable|BrokenPipe|OperationalError|gaierror|URLError|MemoryError"
 PROGRAM_ERRORS = frozenset(
@@ -101,8 +108,7 @@ KNOWN = (
     ),
     _again(
         "OUTAGE",
-        r"TimeoutException|timed out|Timeout expired|Connection (?:refused|reset)|DisconnectException|"
-        r"NotLeaderOrFollower|No resolvable bootstrap|UnknownHostException|SocketException|Py4JNetworkError",
+        OUTAGE,
         "see to it that the other side can be reached; it is tried again.",
     ),
 )
