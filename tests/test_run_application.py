@@ -83,7 +83,8 @@ class Application:
         folder = self._folder / str(self._runs)
         folder.mkdir()
         arguments = [self.servers, self.source, self.sink, str(self.checkpoint), mode, output_mode]
-        submit = ["--master", "local[4]", "--conf", f"spark.local.dir={folder}", "--conf", "spark.my.password=geheim"]
+        settings = (f"spark.local.dir={folder}", "spark.my.password=geheim", "spark.tailrace.warmup.epochs=0")
+        submit = ["--master", "local[4]", *(word for setting in settings for word in ("--conf", setting))]
         # The cache has the connector's jars.
         cache = {"TAILRACE_CACHE": os.environ.get("TAILRACE_CACHE", str(Path.home() / ".cache" / "tailrace"))}
         return SupervisedRun(*submit, *options, str(self._script), *arguments, folder=folder, env=cache)

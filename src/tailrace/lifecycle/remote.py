@@ -11,6 +11,7 @@ import urllib.request
 from typing import Any
 
 from tailrace import _served
+from tailrace._http import open_url
 from tailrace.errors import TailraceError
 
 TOKEN_VARIABLE = "TAILRACE_TOKEN"  # noqa: S105
@@ -28,7 +29,7 @@ def drain_at(url: str, query: str | None, timeout_s: float, token: str = "") -> 
     try:
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
             raise ValueError("it is not an http address")
-        with urllib.request.urlopen(request, timeout=timeout_s + ANSWER_TAKES_S) as answer:  # noqa: S310
+        with open_url(request, timeout_s + ANSWER_TAKES_S) as answer:
             drained: list[dict[str, Any]] = json.load(answer)["drained"]
             return drained
     except urllib.error.HTTPError as refused:

@@ -22,8 +22,7 @@ class Restarts:
         if self.used >= self.limit:
             return None
         self.used += 1
-        # Twice as long each time, up to an hour's worth of doublings; never less than half of it, and not all
-        # applications of a cluster at the same moment.
+        # Twice as long each time; spread, so that not all applications of a cluster come back at the same moment.
         full = min(self.longest_delay_s, self.first_delay_s * 2.0 ** min(self.used - 1, 30))
         return full * (0.5 + chance() / 2)
 

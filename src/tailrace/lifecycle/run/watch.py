@@ -6,9 +6,9 @@ import http.client
 import json
 import time
 import urllib.parse
-import urllib.request
 from typing import Any
 
+from tailrace._http import open_url
 from tailrace.lifecycle import supervised
 from tailrace.lifecycle.run.process import Application
 from tailrace.lifecycle.run.replay import Offsets, Replay, replay_of
@@ -35,7 +35,7 @@ class Watch:
             return None
         try:
             url = urllib.parse.urljoin(address["url"], "/api/snapshot")
-            with urllib.request.urlopen(url, timeout=ANSWERS_WITHIN_S) as answer:  # noqa: S310
+            with open_url(url, ANSWERS_WITHIN_S) as answer:
                 self._snapshot = json.load(answer)
         except (OSError, ValueError, http.client.HTTPException):
             return None
