@@ -61,7 +61,8 @@ def test_one_of_several_records() -> None:
 def test_an_outage_is_not_the_records_fault() -> None:
     failure = diagnose(said("refused"), 1)
     assert failure.problem == "ConnectionRefusedError: redis is down"
-    assert failure.places == ()
+    assert failure.places, "but it is told"
+    assert not failure.is_at_the_place_of(failure)
 
 
 @pytest.mark.parametrize(("exit_code", "name"), [(137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import logging
 import os
@@ -68,8 +69,10 @@ def tell_how_it_ends(snapshot: Callable[[], dict[str, Any]]) -> None:
 
 
 def _note_the_end() -> None:
-    if _snapshot is not None:
-        _note(END, [_how_it_was(query) for query in _snapshot()["queries"]])
+    # There may be no JVM any more that could be asked.
+    with contextlib.suppress(Exception):
+        if _snapshot is not None:
+            _note(END, [_how_it_was(query) for query in _snapshot()["queries"]])
 
 
 def _how_it_was(query: dict[str, Any]) -> dict[str, Any]:

@@ -61,7 +61,10 @@ class Failure:
     run_id: str | None = None
 
     def is_at_the_place_of(self, before: Failure | None) -> bool:
-        return before is not None and any(one.overlaps(other) for one in self.places for other in before.places)
+        """Whether the same record is to blame for both; not if something else was, whatever was being worked on."""
+        if before is None or {self.cure, before.cure} != {Cure.ONCE}:
+            return False
+        return any(one.overlaps(other) for one in self.places for other in before.places)
 
 
 def diagnose(said: str, exit_code: int) -> Failure:
@@ -85,10 +88,12 @@ def diagnose(said: str, exit_code: int) -> Failure:
         return failure(ours.code, ours.problem, ours.fix, cure)
     if "[PYTHON_EXCEPTION]" in error:
         return _of_python_function(error, places, query, run_id)
+    # Behind it is the query's plan, with the user's own words in it.
+    message = error.partition("\n=== Streaming Query")[0]
     for known in KNOWN:
-        if (found := known.pattern.search(error)) is not None:
+        if (found := known.pattern.search(message)) is not None:
             cure = Cure.RESTART if known.curable else Cure.NONE
-            return failure(_condition_in(error) or known.code, _line_with(error, found.start()), known.fix, cure)
+            return failure(_condition_in(message) or known.code, _line_with(message, found.start()), known.fix, cure)
     last = _first_line(error) or f"it ended with exit code {exit_code}."
     return failure(_condition_in(error) or "UNKNOWN", last, "its log says more.", Cure.RESTART)
 
@@ -109,7 +114,7 @@ def _of_python_function(error: str, places: tuple[Place, ...], query: str | None
     thrown, kind = (lines[-1][0], lines[-1][1].rpartition(".")[2]) if lines else ("an exception", "")
     if re.search(OUTAGES, kind):
         fix = "see to it that what the function needs can be reached; it is tried again."
-        return Failure("PYTHON_EXCEPTION", thrown, fix, Cure.RESTART, (), query, run_id)
+        return Failure("PYTHON_EXCEPTION", thrown, fix, Cure.RESTART, places, query, run_id)
     if kind in PROGRAM_ERRORS:
         fix = "install what is missing where the executors run, or correct the function."
         return Failure("PYTHON_EXCEPTION", thrown, fix, Cure.NONE, places, query, run_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -17,7 +18,7 @@ class HealthServer:
     def __init__(self, status: Status, host: str, port: int) -> None:
         handler = type("Handler", (_Handler,), {"status": status, "only_local": _is_loopback(host)})
         try:
-            self._server = ThreadingHTTPServer((host, port), handler)
+            self._server = _server_for(host)((host, port), handler)
         except (OSError, OverflowError) as failure:
             raise TailraceError(
                 "TAILRACE_PORT_UNUSABLE",
@@ -25,7 +26,8 @@ class HealthServer:
                 "choose another --health-port, or 0: then the operating system picks a free one.",
             ) from None
         self._server.daemon_threads = True
-        self.url = f"http://{host}:{self._server.server_address[1]}"
+        address = f"[{host}]" if ":" in host else host
+        self.url = f"http://{address}:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, name="tailrace-health", daemon=True).start()
 
     def stop(self) -> None:
@@ -59,6 +61,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Probes come every few seconds."""
+
+
+def _server_for(host: str) -> type[ThreadingHTTPServer]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return type("Server", (ThreadingHTTPServer,), {"address_family": family})
 
 
 def _is_ours(host_header: str) -> bool:

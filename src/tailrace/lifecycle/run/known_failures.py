@@ -67,7 +67,7 @@ KNOWN = (
     ),
     _never(
         "DATA_LOSS",
-        r"KAFKA_DATA_LOSS|data may have been lost|OffsetOutOfRange|failOnDataLoss",
+        r"KAFKA_DATA_LOSS|data may have been lost|OffsetOutOfRange",
         "the records to go on from are gone from the topic: start with a new checkpoint, or set failOnDataLoss to "
         "false if the gap may be passed over.",
     ),

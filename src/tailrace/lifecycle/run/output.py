@@ -43,7 +43,8 @@ class RotatingLog:
         self._file = self.path.open("ab")
 
     def _numbered(self, number: int) -> Path:
-        return self.path if number == 0 else self.path.with_name(f"{self.path.name}.{number}")
+        # By its end a log file is known as one, and cleared away with the others.
+        return self.path if number == 0 else self.path.with_name(f"{self.path.stem}.{number}{self.path.suffix}")
 
 
 class Copy(threading.Thread):
