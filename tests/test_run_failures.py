@@ -23,6 +23,7 @@ CASES = {
     "concurrent": ("STREAMING_ASYNC_OPERATION_FAILED", Cure.NONE),
     "dataloss": ("DATA_LOSS", Cure.NONE),
     "udfimport": ("PYTHON_EXCEPTION", Cure.NONE),
+    "executor": ("EXECUTOR_LOST", Cure.RESTART),
     "outgone": ("TOPIC_MISSING", Cure.NONE),
     "poison": ("PYTHON_EXCEPTION", Cure.ONCE),
     "workerdie": ("TAILRACE_PYTHON_WORKER_LOST", Cure.ONCE),

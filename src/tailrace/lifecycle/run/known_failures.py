@@ -22,7 +22,7 @@ CURABLE_CODES = frozenset(
 CURABLE_AFTER_OUTAGE = frozenset({"TAILRACE_CHECKPOINT_NOT_WRITABLE", "TAILRACE_SOURCE_REFUSED"})
 OUTAGE = (
     r"TimeoutException|[Tt]imed out|Timeout expired|Connection (?:refused|reset)|DisconnectException|"
-    r"NotLeaderOrFollower|No resolvable bootstrap|UnknownHostException|SocketException|Py4JNetworkError"
+    r"NotLeaderOrFollower|No resolvable bootstrap|UnknownHostException|SocketException|Py4JNetworkError|Broken pipe"
 )
 
 # Exceptions of a user's function that tell of something outside, not of the record.

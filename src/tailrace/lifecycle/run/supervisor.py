@@ -21,7 +21,7 @@ from tailrace.lifecycle.run.output import RotatingLog
 from tailrace.lifecycle.run.process import Application
 from tailrace.lifecycle.run.restarts import Restarts
 from tailrace.lifecycle.run.status import State, Status
-from tailrace.lifecycle.run.watch import Watch
+from tailrace.lifecycle.run.watch import FailedQuery, Watch
 
 LOOKS_EVERY_S = 1.0
 # After its queries were drained: a script has little left to do.
@@ -94,11 +94,11 @@ class Supervisor:
             sign = self._follow(application, watch)
             if sign is not None:
                 return self._drain(application, watch, sign)
-            error = watch.error_of_failed_query()
-            if application.exit_code == 0 and error is None:
+            failed = watch.failed_query()
+            if application.exit_code == 0 and failed is None:
                 self._say("The application has ended.")
                 return ExitCode.OK
-            return self._after_failure(application, watch, error)
+            return self._after_failure(application, watch, failed)
         finally:
             application.end(politely_s=0)
             application.forget()
@@ -121,9 +121,9 @@ class Supervisor:
                     self._save_the_others(watch)
                     return None
 
-    def _after_failure(self, application: Application, watch: Watch, error: str | None) -> int | None:
+    def _after_failure(self, application: Application, watch: Watch, failed: FailedQuery | None) -> int | None:
         """Report it, and wait for the time of the next start if there is to be one."""
-        failure = _diagnosis(application, error)
+        failure = _diagnosis(application, failed)
         again = failure.is_at_the_place_of(self._last_failure)
         self._last_failure = failure
         if again:
@@ -190,8 +190,8 @@ class Supervisor:
             return ExitCode.OK
         if problem is None or problem.code == "TAILRACE_DASHBOARD_UNREACHABLE":
             ended = application.ends_within(SCRIPT_ENDS_WITHIN_S)
-            error = watch.error_of_failed_query() if ended else None
-            if problem is None or (ended and application.exit_code == 0 and error is None):
+            failed = watch.failed_query() if ended else None
+            if problem is None or (ended and application.exit_code == 0 and failed is None):
                 application.end()
                 self._say("Drained: all that was read is committed.")
                 return ExitCode.OK
@@ -266,12 +266,14 @@ class Supervisor:
                 signal.signal(sign, handler)
 
 
-def _diagnosis(application: Application, error: str | None) -> Failure:
+def _diagnosis(application: Application, failed: FailedQuery | None) -> Failure:
     """By what ended the script; by its query's error if it goes on, or if it ended itself, such as with sys.exit."""
     exit_code = application.exit_code or 0
     failure = diagnose(application.last_words, exit_code)
     says_nothing = exit_code == 0 or (failure.query is None and failure.code == "UNKNOWN")
-    return diagnose(f"[STREAM_FAILED] {error}", 0) if error is not None and says_nothing else failure
+    if failed is None or not says_nothing:
+        return failure
+    return replace(diagnose(f"[STREAM_FAILED] {failed.error}", 0), query=failed.name)
 
 
 def _no_answer(timeout_s: float) -> TailraceError:

@@ -6,6 +6,7 @@ import http.client
 import json
 import time
 import urllib.parse
+from dataclasses import dataclass
 from typing import Any
 
 from tailrace._http import open_url
@@ -16,6 +17,12 @@ from tailrace.lifecycle.run.status import READY
 from tailrace.web.health import current_runs, health_of
 
 ANSWERS_WITHIN_S = 3.0
+
+
+@dataclass(frozen=True)
+class FailedQuery:
+    name: str
+    error: str
 
 
 class Watch:
@@ -62,11 +69,12 @@ class Watch:
         """How long a query is down though the application goes on."""
         return 0.0 if self._failed_since is None else time.monotonic() - self._failed_since
 
-    def error_of_failed_query(self) -> str | None:
-        """Of one that nobody has started again."""
+    def failed_query(self) -> FailedQuery | None:
+        """One that nobody has started again."""
         last = self._last_of_queries()
         runs = current_runs({"queries": [{"started_at": place, **run} for place, run in enumerate(last)]})
-        return next((str(run["error"]) for run in runs.values() if run["status"] == "failed" and run["error"]), None)
+        failed = {name: run["error"] for name, run in runs.items() if run["status"] == "failed" and run["error"]}
+        return next((FailedQuery(name, str(error)) for name, error in failed.items()), None)
 
     def replays(self) -> dict[str, Replay]:
         """From where each query would go on."""
