@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -13,8 +14,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.processes import descendants, tailrace_command
+from tests.helpers.processes import tailrace_command
 from tests.helpers.waiting import until
+
+MARK = "TEST_OF_TAILRACE_RUN"
 
 # In the place of Spark's: notes what it was given and runs the script, so that a test needs no JVM.
 SPARK_SUBMIT = f"""#!{sys.executable}
@@ -34,6 +37,7 @@ class SupervisedRun:
 
     def __init__(self, *arguments: str, folder: Path, env: dict[str, str] | None = None) -> None:
         self.incidents = folder / "incidents"
+        self._mark = str(folder)
         self._printed = folder / "printed"
         self._said = folder / "said"
         command = tailrace_command("run", "--backoff", "0.2", "--incidents", str(self.incidents), *arguments)
@@ -43,21 +47,18 @@ class SupervisedRun:
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=said,
-                env={**os.environ, "TAILRACE_CACHE": str(folder / "cache"), **(env or {})},
+                env={**os.environ, "TAILRACE_CACHE": str(folder / "cache"), MARK: self._mark, **(env or {})},
             )
 
     def __enter__(self) -> SupervisedRun:
         return self
 
     def __exit__(self, *_failure: object) -> None:
-        started = descendants(self.process.pid) if self.process.poll() is None else set()
         self.process.kill()
         self.process.wait()
-        for pid in started:
-            try:
+        for pid in self._left_behind():
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
 
     @property
     def printed(self) -> str:
@@ -90,6 +91,15 @@ class SupervisedRun:
 
     def reports(self) -> list[dict[str, Any]]:
         return [json.loads(file.read_text()) for file in sorted(self.incidents.glob("*.json"))]
+
+    def _left_behind(self) -> list[int]:
+        """All that were started with our mark in their environment, whoever their parent is now."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and f"{MARK}={self._mark}".encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+        return found
 
     def _word_behind(self, label: str) -> str:
         found = until(lambda: re.search(rf"{label}(\S+)", self.said), f"'{label}' is said")
