@@ -197,3 +197,32 @@ def test_a_report_folder_that_cannot_be_written(start: Start, unwritable_folder:
     with start("import not_there", "--incidents", str(unwritable_folder)) as run:
         assert run.ends(within_s=SOON_S) == 3
         assert "No incident report" in run.said
+
+
+ANSWERS_UNTIL_TOLD = """
+import http.server, json, os, pathlib, time
+class Dashboard(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if os.path.exists(os.environ["LIVES"] + ".silent"):
+            time.sleep(3600)
+        query = {"name": "scores", "id": "1", "status": "running", "error": None, "started_at": 0, "partitions": []}
+        body = json.dumps({"queries": [query]}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Dashboard)
+note = {"url": f"http://127.0.0.1:{server.server_address[1]}/", "token": "geheim"}
+pathlib.Path(os.environ["TAILRACE_RUN_FOLDER"], "dashboard.json").write_text(json.dumps(note))
+server.serve_forever()
+"""
+
+
+def test_an_application_that_does_not_answer_is_not_ready(start: Start, tmp_path: Path) -> None:
+    with start(ANSWERS_UNTIL_TOLD) as run:
+        until(lambda: run.ask("ready")[0] == 200, "it is ready", within_s=SOON_S)
+        (tmp_path / "lives.silent").touch()
+        until(lambda: run.ask("ready")[0] == 503, "it is not ready", within_s=SOON_S)
+        code, health = run.ask()
+        assert (code, health["application"]["status"]) == (200, "no answer")

@@ -115,7 +115,9 @@ def _replay(name: str, replay: Replay) -> str:
     if replay.problem is not None:
         return f"{head}from its last commit, which could not be looked up here ({replay.problem}).\n"
     if replay.epoch is None:
-        return f"{head}no epoch was committed, so that the next run begins where the query's options say.\n"
+        places = [f"{topic}-{one} to {end}" for topic, ends in replay.read_to.items() for one, end in ends.items()]
+        read = f" This one had read {', '.join(places)}." if places else ""
+        return f"{head}no epoch was committed, so that the next run begins where the query's options say.{read}\n"
     rows = [
         f"| {topic} | {partition} | {offset} | {_known(replay.records_of(topic, partition))} |"
         for topic, partitions in sorted(replay.begins_at.items())

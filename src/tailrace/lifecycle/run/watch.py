@@ -17,6 +17,7 @@ from tailrace.lifecycle.run.status import READY
 from tailrace.web.health import current_runs, health_of
 
 ANSWERS_WITHIN_S = 3.0
+SILENT_AFTER_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -31,25 +32,29 @@ class Watch:
     def __init__(self, application: Application) -> None:
         self._application = application
         self._snapshot: dict[str, Any] | None = None
+        self._heard_at: float | None = None
         self._well_since: float | None = None
         self._failed_since: float | None = None
         self.has_queries = False
 
     def look(self) -> dict[str, Any] | None:
-        """The queries' health as of now; None if nobody answers."""
+        """The queries' health as of now; None if nobody answers, unless nobody has for a while."""
         address = self.address
         if address is None:
             return None
+        now = time.monotonic()
         try:
             url = urllib.parse.urljoin(address["url"], "/api/snapshot")
             with open_url(url, ANSWERS_WITHIN_S) as answer:
                 self._snapshot = json.load(answer)
         except (OSError, ValueError, http.client.HTTPException):
-            return None
+            # A driver that collects garbage may miss an answer.
+            self._well_since = None
+            return {"status": "no answer"} if now - (self._heard_at or now) > SILENT_AFTER_S else None
         assert self._snapshot is not None
+        self._heard_at = now
         health = health_of(self._snapshot)
         self.has_queries = self.has_queries or bool(health.queries)
-        now = time.monotonic()
         self._well_since = (self._well_since or now) if health.status in READY else None
         self._failed_since = (self._failed_since or now) if health.status == "failed" else None
         return {"status": health.status, "queries": health.queries, "errors": health.errors}
