@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tailrace import EmbeddedKafka
+from tailrace.lifecycle.warm_workers import warm_workers
 from tests.helpers.pipeline import Pipeline
-from tests.helpers.processes import alive, run_python
+from tests.helpers.processes import alive, descendants, run_python
 from tests.helpers.topics import new_topic, produce
 from tests.helpers.waiting import until
 
@@ -185,3 +186,38 @@ def test_a_dead_worker_in_the_pool_is_not_given_to_the_next_query(pipeline: Pipe
         with pipeline.running(rows, epoch=LONG_EPOCH), pipeline.collect() as out:
             until(lambda: len(out.rows()) >= 10, "ten rows")
         os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+
+def test_workers_that_wait_are_hired(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Those that were started in advance serve the query, of whatever kind its functions are."""
+    spark, pids = pipeline.spark, tmp_path / "pids"
+
+    def note(value: int) -> int:
+        with pids.open("a") as lines:
+            lines.write(f"{os.getpid()}\n")
+        return value
+
+    def workers() -> set[int]:
+        return {pid for pid in descendants(os.getpid()) if "tailrace_worker.daemon" in command(pid)}
+
+    assert warm_workers(spark) == 0, "nobody has asked for it"
+    spark.conf.set("spark.tailrace.warmup.pythonWorkers", "true")
+    try:
+        assert warm_workers(spark) == 6, "one for each slot"
+    finally:
+        spark.conf.unset("spark.tailrace.warmup.pythonWorkers")
+    waiting = workers()
+    assert len(waiting) == 6 + 1, "and the daemon"
+    rows = pipeline.rows().select(F.udf(note, "long")("id").alias("id"))
+    with pipeline.running(rows, epoch=LONG_EPOCH), pipeline.collect() as out:
+        pipeline.send(range(20))
+        until(lambda: len(out.rows()) == 20, "the rows")
+        assert {int(pid) for pid in pids.read_text().split()} < waiting
+        assert workers() == waiting, "no further one was needed"
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""

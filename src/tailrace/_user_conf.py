@@ -20,7 +20,7 @@ def user_conf(builder_options: Mapping[str, Any]) -> dict[str, str]:
         # spark-submit has already read the files and the command line into its JVM.
         conf = _from_running_jvm()
     else:
-        conf = {**_from_defaults_file(), **_from_submit_arguments()}
+        conf = {**conf_of_defaults_file(), **conf_of_arguments(shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))}
     conf.update({key: str(value) for key, value in builder_options.items()})
     return conf
 
@@ -32,7 +32,7 @@ def _from_running_jvm() -> dict[str, str]:
     return {entry._1(): entry._2() for entry in jvm.org.apache.spark.SparkConf().getAll()}
 
 
-def _from_defaults_file() -> dict[str, str]:
+def conf_of_defaults_file() -> dict[str, str]:
     folder = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf"
     return _from_properties(Path(folder) / "spark-defaults.conf")
 
@@ -49,7 +49,8 @@ def _from_properties(file: Path) -> dict[str, str]:
     return {pair[1]: pair[2] for pair in pairs if pair}
 
 
-def _from_submit_arguments() -> dict[str, str]:
+def conf_of_arguments(arguments: list[str]) -> dict[str, str]:
+    """What arguments for spark-submit set."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--conf", "-c", action="append", default=[])
     parser.add_argument("--properties-file", type=Path)
@@ -61,7 +62,7 @@ def _from_submit_arguments() -> dict[str, str]:
     }
     for flag, key in flags.items():
         parser.add_argument(flag, dest=key)
-    known, _ = parser.parse_known_args(shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
+    known, _ = parser.parse_known_args(arguments)
     conf = _from_properties(known.properties_file) if known.properties_file else {}
     conf.update(pair.split("=", 1) for pair in known.conf if "=" in pair)
     conf.update({key: value for key in flags.values() if (value := getattr(known, key)) is not None})

@@ -26,6 +26,8 @@ from tailrace._plugin import CLIENT_VERSION_KEY, EXTENSION_CLASS, LISTENER_CLASS
 from tailrace._user_conf import user_conf
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
+from tailrace.lifecycle.supervised import is_supervised, tell_how_it_ends
+from tailrace.lifecycle.warm_workers import warm_workers
 from tailrace.monitor import monitor_of
 from tailrace.preflight.starts import check_at_start
 from tailrace.web.application import dashboard, port_of
@@ -112,14 +114,26 @@ class RealTimeBuilder(SparkSession.Builder):
 
 def _watch(session: SparkSession) -> None:
     """Look at the session's queries before they start and from their beginning, so that nothing is missed."""
-    monitor_of(session)
+    monitor = monitor_of(session)
     check_at_start()
-    if port_of(session) is not None:
+    tell_how_it_ends(monitor.latest)
+    if port_of(session) is not None or is_supervised():
+        _serve_dashboard(session)
+    warm_workers(session)
+
+
+def _serve_dashboard(session: SparkSession) -> None:
+    try:
         try:
             dashboard(session)
-        except TailraceError as problem:
-            # Queries run without it, and a second application on a machine finds the port taken.
-            console.print(f"[yellow]No dashboard:[/] {escape(problem.problem)} {escape(problem.fix)}", soft_wrap=True)
+        except TailraceError:
+            # Without one a supervisor could not drain: better on another port than none.
+            if not is_supervised():
+                raise
+            dashboard(session, port=0)
+    except TailraceError as problem:
+        # Queries run without it, and a second application on a machine finds the port taken.
+        console.print(f"[yellow]No dashboard:[/] {escape(problem.problem)} {escape(problem.fix)}", soft_wrap=True)
 
 
 def spark_conf(builder: SparkSession.Builder) -> SparkConf:

@@ -21,6 +21,7 @@ from tailrace.cli.doctor import doctor
 from tailrace.cli.drain import drain
 from tailrace.cli.explain import explain
 from tailrace.cli.kafka import kafka
+from tailrace.cli.run import RunCommand, run
 from tailrace.cli.size import size
 from tailrace.cli.top import top
 from tailrace.errors import TailraceError
@@ -58,6 +59,7 @@ app.command()(_interruptible(demo))
 app.command()(_interruptible(doctor))
 app.command()(_interruptible(drain))
 app.command(context_settings=SCRIPT_ARGUMENTS)(_interruptible(explain))
+app.command(cls=RunCommand, context_settings=SCRIPT_ARGUMENTS)(_interruptible(run))
 app.command()(_interruptible(size))
 app.command()(_interruptible(top))
 app.add_typer(kafka, name="kafka")

@@ -11,23 +11,25 @@ import urllib.request
 from typing import Any
 
 from tailrace import _served
+from tailrace._http import open_url
 from tailrace.errors import TailraceError
 
 TOKEN_VARIABLE = "TAILRACE_TOKEN"  # noqa: S105
 ANSWER_TAKES_S = 10
 
 
-def drain_at(url: str, query: str | None, timeout_s: float) -> list[dict[str, Any]]:
+def drain_at(url: str, query: str | None, timeout_s: float, token: str = "") -> list[dict[str, Any]]:
+    """Drain as the application itself would; without `token`, with the one that this user's machine knows."""
     url = url if "//" in url else f"http://{url}"
     request = urllib.request.Request(  # noqa: S310
         urllib.parse.urljoin(url, "/api/drain"),
         data=json.dumps({"query": query, "timeout_s": timeout_s}).encode(),
-        headers={"authorization": f"Bearer {_token_for(url)}", "content-type": "application/json"},
+        headers={"authorization": f"Bearer {token or _token_for(url)}", "content-type": "application/json"},
     )
     try:
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
             raise ValueError("it is not an http address")
-        with urllib.request.urlopen(request, timeout=timeout_s + ANSWER_TAKES_S) as answer:  # noqa: S310
+        with open_url(request, timeout_s + ANSWER_TAKES_S) as answer:
             drained: list[dict[str, Any]] = json.load(answer)["drained"]
             return drained
     except urllib.error.HTTPError as refused:

@@ -99,6 +99,11 @@ class ApplicationMonitor:
                 }
             return self._snapshot
 
+    def latest(self) -> dict[str, Any]:
+        """A snapshot that knows what has happened until now."""
+        self.refresh()
+        return self.snapshot()
+
     def history(self, run_id: str) -> dict[str, Any] | None:
         """One query's curves; None if there is no such query."""
         with self._lock:

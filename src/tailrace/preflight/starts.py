@@ -17,6 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tailrace._plugin import is_loaded
 from tailrace.errors import TailraceError
+from tailrace.lifecycle.supervised import note_query
 from tailrace.preflight.check import verdict_on
 from tailrace.preflight.facts import facts_of, preflight_of
 from tailrace.preflight.findings import Finding, Severity
@@ -67,12 +68,13 @@ def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> S
     if _interceptor is not None:
         return _interceptor(writer)  # type: ignore[no-any-return]
     verdict = _verdict_on(writer)
-    if verdict is None:
-        return start()
-    verdict.raise_if_blocked()
-    _say_once(verdict)
+    if verdict is not None:
+        verdict.raise_if_blocked()
+        _say_once(verdict)
     query = start()
-    remember(query, verdict.shape.slots)
+    note_query(query)
+    if verdict is not None:
+        remember(query, verdict.shape.slots)
     return query
 
 

@@ -50,6 +50,11 @@ def grafana_dashboard() -> str:
     return (resources.files(__name__) / "grafana.json").read_text(encoding="utf-8")
 
 
+def require_web() -> None:
+    """An error if what the dashboard needs is not installed."""
+    _server()
+
+
 def _server() -> ModuleType:
     try:
         return importlib.import_module("tailrace.web.server")

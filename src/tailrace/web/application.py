@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from tailrace import _served
 from tailrace._console import console
 from tailrace.errors import TailraceError
+from tailrace.lifecycle import supervised
 from tailrace.lifecycle.drain import drain_queries
 from tailrace.monitor.live import monitor_of, session_of_this_process
 from tailrace.web import serve
@@ -66,7 +67,8 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
 
 
 def _leave_a_note(served: Dashboard, application: str, token: str) -> None:
-    """For `tailrace top` and `tailrace drain`; it is no harm if there is none."""
+    """For `tailrace top`, `tailrace drain` and `tailrace run`; it is no harm if there is none."""
+    supervised.note_dashboard(served.url, token)
     try:
         note = _served.announce(served.url, application, token)
     except (TailraceError, OSError):

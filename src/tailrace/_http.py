@@ -1,0 +1,22 @@
+"""Requests to servers of our own."""
+
+from __future__ import annotations
+
+import ipaddress
+import urllib.parse
+import urllib.request
+from typing import Any
+
+
+def open_url(request: urllib.request.Request | str, timeout_s: float) -> Any:
+    """As `urlopen`, but what is on this machine is not asked for through the environment's proxy."""
+    url = request if isinstance(request, str) else request.full_url
+    handlers = [urllib.request.ProxyHandler({})] if _is_here(urllib.parse.urlsplit(url).hostname or "") else []
+    return urllib.request.build_opener(*handlers).open(request, timeout=timeout_s)
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,105 @@
+"""`tailrace run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from typer.core import TyperCommand
+
+from tailrace._console import console
+from tailrace._java import require_java
+from tailrace._paths import log_file
+from tailrace.lifecycle.run.arguments import Arguments, refuse_what_cannot_be_supervised, take_apart
+from tailrace.lifecycle.run.health import HealthServer
+from tailrace.lifecycle.run.restarts import Restarts
+from tailrace.lifecycle.run.status import Status
+from tailrace.lifecycle.run.submit import command_of, conf_of, environment_of
+from tailrace.lifecycle.run.supervisor import Order, Supervisor
+from tailrace.web import require_web
+
+TAKEN_APART = "tailrace.run.arguments"
+
+
+class RunCommand(TyperCommand):
+    """Takes spark-submit's arguments out before ours are read: it alone knows them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        options: list[str] = []
+        flags: list[str] = [*self.get_help_option_names(ctx)]
+        for parameter in self.params:
+            if parameter.param_type_name == "option":
+                names = [*parameter.opts, *parameter.secondary_opts]
+                (flags if getattr(parameter, "is_flag", False) else options).extend(names)
+        arguments = take_apart(args, options, flags)
+        ctx.meta[TAKEN_APART] = arguments
+        script = ["--", arguments.script, *arguments.script_arguments] if arguments.script else []
+        return super().parse_args(ctx, [*arguments.own, *script])
+
+
+def run(
+    ctx: typer.Context,
+    script: Annotated[
+        Path, typer.Argument(help="The Python script that starts the queries.", exists=True, dir_okay=False)
+    ],
+    arguments: Annotated[list[str] | None, typer.Argument(help="The script's own arguments.")] = None,
+    restarts: Annotated[int, typer.Option(help="How many restarts in a row.", min=0)] = 10,
+    stable_after: Annotated[
+        float, typer.Option(help="So many seconds in good health make all restarts available again.", min=0)
+    ] = 600.0,
+    backoff: Annotated[float, typer.Option(help="Seconds before the first restart; then twice as many.", min=0)] = 2.0,
+    backoff_limit: Annotated[float, typer.Option(help="Never more seconds than these.", min=0)] = 60.0,
+    query_grace: Annotated[
+        float, typer.Option(help="Seconds in which the script may itself restart a query that failed.", min=0)
+    ] = 30.0,
+    drain_timeout: Annotated[float, typer.Option(help="Seconds that the drain at the end may take.", min=0)] = 60.0,
+    health_port: Annotated[
+        int, typer.Option(help="Serve /health and /ready on this port.", show_default="a free one")
+    ] = 0,
+    health_host: Annotated[str, typer.Option(help="… and on this address; 0.0.0.0 for all.")] = "127.0.0.1",
+    incidents: Annotated[
+        Path | None, typer.Option(help="Folder for incident reports.", file_okay=False, show_default="the state folder")
+    ] = None,
+    show_spark_log: Annotated[
+        bool, typer.Option("--show-spark-log", help="Print Spark's log on standard error as well.")
+    ] = False,
+) -> None:
+    """Run an application under supervision: restart it when it fails, drain it when it is to end.
+
+    A thin layer over spark-submit: any other option in front of the script is spark-submit's. SIGTERM and Ctrl-C drain
+    the queries, so that the next run repeats nothing; the second one stops at once.
+
+    Exit code 0 if drained or ended well, 3 if no restart would help, 4 if the restarts are used up, 5 if it could
+    not be drained, 130 or 143 if stopped at once, 1 if it could not begin, 2 for wrong usage.
+    """
+    given: Arguments = ctx.meta[TAKEN_APART]
+    refuse_what_cannot_be_supervised(given)
+    if script.suffix != ".py":
+        raise typer.BadParameter(f"{script} is no Python script.")
+    require_java()
+    require_web()
+    conf = conf_of(given)
+    order = Order(
+        script=str(script),
+        command=command_of(given),
+        environment=lambda folder: environment_of(folder, conf),
+        log=log_file("run"),
+        restarts=Restarts(restarts, backoff, backoff_limit, stable_after),
+        drain_timeout_s=drain_timeout,
+        query_grace_s=query_grace,
+        incidents=incidents,
+        show_spark_log=show_spark_log,
+    )
+    status = Status()
+    health = HealthServer(status, health_host, health_port)
+    _say(f"Health: {health.url}/health   Log: {order.log}")
+    try:
+        raise typer.Exit(Supervisor(order, status, _say).run())
+    finally:
+        health.stop()
+
+
+def _say(text: str) -> None:
+    console.print(f"[dim]tailrace:[/] {escape(text)}", soft_wrap=True)

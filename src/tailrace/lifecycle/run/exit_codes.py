@@ -1,0 +1,21 @@
+"""What `tailrace run` ends with. 1 and 2 are those of every command: an error before the start, wrong usage."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    """Drained, or the application ended by itself and well."""
+    HOPELESS = 3
+    """It failed in a way that no restart cures."""
+    RESTART_LIMIT = 4
+    """It failed more often in a row than --restarts allows."""
+    NOT_DRAINED = 5
+    """It was to end, but its epoch could not be committed in time: the next run repeats that."""
+
+
+def after_signal(number: int) -> int:
+    """As a shell has it, for a run that was stopped at once: 130 for Ctrl-C, 143 for SIGTERM."""
+    return 128 + number

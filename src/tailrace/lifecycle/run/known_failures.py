@@ -1,0 +1,114 @@
+"""The failures that are known: which of them a restart cures."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# Any other error of Tailrace's is a refusal, and the same the next time.
+CURABLE_CODES = frozenset(
+    {
+        "TAILRACE_BROKER_UNREACHABLE",
+        "TAILRACE_DASHBOARD_NOT_STARTED",
+        "TAILRACE_JARS_UNREACHABLE",
+        "TAILRACE_PORT_TAKEN",
+        "TAILRACE_PYTHON_TIMEOUT",
+        "TAILRACE_PYTHON_WORKER_LOST",
+        "TAILRACE_SPARK_NOT_STARTED",
+    }
+)
+
+# These are, if what they could not reach may be there the next time.
+CURABLE_AFTER_OUTAGE = frozenset({"TAILRACE_CHECKPOINT_NOT_WRITABLE", "TAILRACE_SOURCE_REFUSED"})
+OUTAGE = (
+    r"TimeoutException|[Tt]imed out|Timeout expired|Connection (?:refused|reset)|DisconnectException|"
+    r"NotLeaderOrFollower|No resolvable bootstrap|UnknownHostException|SocketException|Py4JNetworkError|Broken pipe"
+)
+
+# Exceptions of a user's function that tell of something outside, not of the record.
+OUTAGES = r"Connect|Timeout|TimedOut|Unavailable|BrokenPipe|OperationalError|gaierror|URLError|MemoryError"
+PROGRAM_ERRORS = frozenset(
+    {"ImportError", "ModuleNotFoundError", "NameError", "SyntaxError", "IndentationError", "TabError"}
+)
+
+
+@dataclass(frozen=True)
+class Known:
+    code: str
+    pattern: re.Pattern[str]
+    fix: str
+    curable: bool
+
+
+def _never(code: str, pattern: str, fix: str) -> Known:
+    return Known(code, re.compile(pattern, re.M), fix, curable=False)
+
+
+def _again(code: str, pattern: str, fix: str) -> Known:
+    return Known(code, re.compile(pattern, re.M), fix, curable=True)
+
+
+# The first that fits. What is hopeless stands first: a lost broker is often mentioned beside the real cause.
+KNOWN = (
+    _never(
+        "PROGRAM_ERROR",
+        rf"^(?:{'|'.join(sorted(PROGRAM_ERRORS))})\b",
+        "correct the script, or install what it imports.",
+    ),
+    _never(
+        "NOT_AUTHORIZED",
+        r"(?:Sasl|Ssl)?AuthenticationException|\w*AuthorizationException|[Aa]uthentication failed|Not authorized to",
+        "give the application the credentials and rights that the broker or the store wants.",
+    ),
+    _never(
+        "TOPIC_MISSING",
+        r"UnknownTopicOrPartition|does not host this topic-partition",
+        "create the topic, or correct its name.",
+    ),
+    _never(
+        "DATA_LOSS",
+        r"KAFKA_DATA_LOSS|data may have been lost|OffsetOutOfRange",
+        "the records to go on from are gone from the topic: start with a new checkpoint, or set failOnDataLoss to "
+        "false if the gap may be passed over.",
+    ),
+    _never(
+        "CHECKPOINT_INCOMPATIBLE",
+        r"SCHEMA_NOT_COMPATIBLE|STATE_STORE_\w*(?:MISMATCH|INCOMPATIBLE)|sources? in the checkpoint|"
+        r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|CHECKPOINT_\w*(?:MISMATCH|INCOMPATIBLE)|UNSUPPORTED_LOG_VERSION",
+        "go back to the query that wrote the checkpoint, or use another checkpoint location.",
+    ),
+    _never(
+        "CHECKPOINT_IN_USE",
+        r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming jobs detected",
+        "another process runs a query with this checkpoint: end one of them.",
+    ),
+    _never(
+        "REFUSED_BY_SPARK",
+        r"^(?:pyspark\.errors\.exceptions\.\w+\.)?(?:AnalysisException|ParseException|IllegalArgumentException)\b",
+        "correct the query: Spark refuses it.",
+    ),
+    _never(
+        "CANNOT_START",
+        r"^Error: |SparkSubmit\.error\(|Could not parse Master URL|"
+        r"ClassNotFoundException|NoClassDefFoundError|UnsupportedClassVersionError",
+        "correct the arguments for spark-submit, or bring the jars that are missing.",
+    ),
+    _again(
+        "OUT_OF_MEMORY", r"OutOfMemoryError|\bMemoryError\b", "give it more memory: --driver-memory, --executor-memory."
+    ),
+    _again(
+        "TOO_FEW_SLOTS_LEFT",
+        r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT",
+        "executors are missing: they may come back; if not, see why they ended.",
+    ),
+    _again(
+        "EXECUTOR_LOST",
+        r"ExecutorLostFailure|[Ee]xecutor \S+ (?:exited|lost)|heartbeat|FetchFailed",
+        "see why the executor ended; its own log says more.",
+    ),
+    _again(
+        "OUTAGE",
+        OUTAGE,
+        "see to it that the other side can be reached; it is tried again.",
+    ),
+)

@@ -1,0 +1,31 @@
+"""How often and how soon an application is started again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass
+class Restarts:
+    """So many in a row; a run that was well for long enough makes them all available again."""
+
+    limit: int
+    first_delay_s: float = 2.0
+    longest_delay_s: float = 60.0
+    stable_after_s: float = 600.0
+    used: int = 0
+
+    def next_delay_s(self, chance: Callable[[], float] = random.random) -> float | None:
+        """How long to wait before the next one; None if there is none left."""
+        if self.used >= self.limit:
+            return None
+        self.used += 1
+        # Twice as long each time; spread, so that not all applications of a cluster come back at the same moment.
+        full = min(self.longest_delay_s, self.first_delay_s * 2.0 ** min(self.used - 1, 30))
+        return full * (0.5 + chance() / 2)
+
+    def has_been_well_for(self, seconds: float) -> None:
+        if seconds >= self.stable_after_s:
+            self.used = 0
