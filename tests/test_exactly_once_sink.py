@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -148,13 +149,17 @@ def test_a_writer_that_was_cut_off_is_fenced(pipeline: Pipeline) -> None:
 
 def test_rows_that_kafka_has_deleted_do_not_come_last(pipeline: Pipeline) -> None:
     """A compacted topic loses older rows of a key. Written again they must not hide the newer ones."""
+    admin = AdminClient({"bootstrap.servers": pipeline.servers})
+    policy = ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET)
+    topic = ConfigResource(ConfigResource.Type.TOPIC, pipeline.output, incremental_configs=[policy])
+    for changed in admin.incremental_alter_configs([topic]).values():
+        changed.result(30)
     pipeline.send(range(10), keys=1)
     rows = pipeline.rows().select("key", F.to_json(F.struct("id")).alias("value"))
     query = start(pipeline, rows, topic=pipeline.output)
     until(has_written(pipeline, pipeline.output, 10), "rows", within_s=SOON_S)
     query.stop()
     (partition,) = {message.partition() for message in messages(pipeline, pipeline.output)}
-    admin = AdminClient({"bootstrap.servers": pipeline.servers})
     for deleted in admin.delete_records([TopicPartition(pipeline.output, partition or 0, 5)]).values():
         deleted.result(30)
     query = start(pipeline, rows, topic=pipeline.output)

@@ -134,6 +134,23 @@ def test_dead_letters(pipeline: Pipeline, query_of: Callable[[Pipeline], DataFra
         assert headers["tailrace-error-class"]
 
 
+def test_several_bad_rows_of_one_record_are_one_letter(pipeline: Pipeline) -> None:
+    letters = new_topic(pipeline.servers, "dead")
+    twice = parsed(pipeline).withColumn("text", F.explode(F.array("text", "text", F.lit("1"))))
+    for numbers in (
+        twice.withColumn("number", F.col("text").cast("int")),
+        twice.withColumn("number", udf(lambda text: int(text), "int")("text")),
+    ):
+        pipeline.use_fresh_output(pipeline.checkpoint.with_name(new_topic(pipeline.servers, "checkpoint")))
+        with pipeline.collect() as out:
+            query = start(pipeline, numbers, onError="dead-letter", deadLetterTopic=letters)
+            send(pipeline, range(7, 10))
+            until(lambda: sum(row["id"] == 9 for row in out.rows()) >= 3, "the good record", within_s=SOON_S)
+            query.stop()
+    ids = Counter(json.loads(message.value() or b"")["id"] for message in all_messages(pipeline.servers, letters))
+    assert set(ids) == {7, 8}
+
+
 def test_the_rest_is_counted(pipeline: Pipeline) -> None:
     with pipeline.collect() as out:
         start(pipeline, bad_cast_before_an_aggregation(pipeline), onError="drop")

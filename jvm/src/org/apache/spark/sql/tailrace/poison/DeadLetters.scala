@@ -3,10 +3,10 @@ package org.apache.spark.sql.tailrace.poison
 import java.nio.charset.StandardCharsets.UTF_8
 import java.time.Duration
 import java.util.{ArrayList => JArrayList, Collections}
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{TimeoutException, TimeUnit}
 
 import scala.jdk.CollectionConverters._
-import scala.util.Try
+import scala.util.control.NonFatal
 
 import org.apache.kafka.clients.consumer.{ConsumerRecord, KafkaConsumer}
 import org.apache.kafka.clients.producer.ProducerRecord
@@ -16,6 +16,8 @@ import org.apache.kafka.common.header.internals.RecordHeader
 
 import org.apache.spark.sql.tailrace.provenance.SourcePosition
 import org.apache.spark.sql.tailrace.sink.{Producers, SinkOptions}
+
+import tailrace.TailraceException
 
 /**
  * Writes records that could not be processed to a topic of their own: as they were, with their key and headers, and with
@@ -27,7 +29,20 @@ object DeadLetters {
   private val LongestMessage = 4000
 
   /** Returns when the broker has it: the record counts as dealt with then. */
-  def send(policy: PoisonPolicy.DeadLetter, position: SourcePosition, failure: Throwable): Unit = {
+  def send(policy: PoisonPolicy.DeadLetter, position: SourcePosition, failure: Throwable): Unit =
+    try write(policy, position, failure)
+    catch {
+      case interrupted: InterruptedException => throw interrupted
+      case NonFatal(reason) =>
+        val error = new TailraceException(
+          "TAILRACE_DEAD_LETTER_NOT_SENT",
+          s"${SourcePosition.describe(Seq(position))} could not be sent to ${policy.topic}: $reason",
+          "see that the brokers are up and that the topic is there and may be written; no record is lost.")
+        error.initCause(reason)
+        throw error
+    }
+
+  private def write(policy: PoisonPolicy.DeadLetter, position: SourcePosition, failure: Throwable): Unit = {
     val options = policy.sources.getOrElse(position.topic, policy.sources(""))
     val original = fetch(options, position)
     val headers = new JArrayList[Header]
@@ -38,7 +53,7 @@ object DeadLetters {
       "tailrace-error-class" -> failure.getClass.getName,
       "tailrace-error" -> String.valueOf(failure.getMessage).take(LongestMessage),
       "tailrace-failed-at" -> java.time.Instant.now().toString) ++
-      Option.when(original.isEmpty)("tailrace-record" -> "could not be read again")
+      Option.when(original.isEmpty)("tailrace-record" -> "is gone from its topic")
     told.foreach { case (key, value) => headers.add(new RecordHeader(key, value.getBytes(UTF_8))) }
     val producer = Producers.share(options)
     try {
@@ -48,16 +63,18 @@ object DeadLetters {
     } finally Producers.release(options)
   }
 
-  /** The record at the position, if it is still there. */
-  private def fetch(options: SinkOptions, position: SourcePosition): Option[ConsumerRecord[Array[Byte], Array[Byte]]] = Try {
+  /** The record at the position; none if Kafka has deleted it meanwhile. */
+  private def fetch(options: SinkOptions, position: SourcePosition): Option[ConsumerRecord[Array[Byte], Array[Byte]]] = {
     val consumer = new KafkaConsumer[Array[Byte], Array[Byte]](options.consumer(readCommitted = false))
     try {
       val partition = new TopicPartition(position.topic, position.partition)
       consumer.assign(Collections.singletonList(partition))
       consumer.seek(partition, position.offset)
       val until = System.nanoTime() + FetchNanos
-      Iterator.continually(consumer.poll(Duration.ofMillis(200)).asScala).takeWhile(_ => System.nanoTime() < until)
-        .flatten.takeWhile(_.offset() <= position.offset).find(_.offset() == position.offset)
+      val found = Iterator.continually(consumer.poll(Duration.ofMillis(200)).asScala).takeWhile(_ => System.nanoTime() < until)
+        .flatten.find(_.offset() >= position.offset)
+      val first = found.getOrElse(throw new TimeoutException("the record could not be read again"))
+      Option.when(first.offset() == position.offset)(first)
     } finally consumer.close(Duration.ZERO)
-  }.toOption.flatten
+  }
 }

@@ -12,6 +12,7 @@ import tailrace.TailraceException
 final class PoisonHandler(policy: PoisonPolicy) extends Logging {
   private val recent = mutable.Queue.empty[Long]
   private var last: SourcePosition = _
+  private var failuresOfLast = 0
 
   /** Returns if the query is to go on without the record; throws otherwise. */
   def handle(position: SourcePosition, failure: Throwable): Unit = policy match {
@@ -22,14 +23,25 @@ final class PoisonHandler(policy: PoisonPolicy) extends Logging {
       logWarning(s"Dropped ${describe(position)}: ${failure.getMessage}")
     case letters: PoisonPolicy.DeadLetter =>
       stayBelow(letters.perMinute, position, failure)
-      DeadLetters.send(letters, position, failure)
-      logWarning(s"Sent ${describe(position)} to ${letters.topic}: ${failure.getMessage}")
+      // Several rows of one record may fail; it is one letter.
+      if (failuresOfLast == 1) {
+        DeadLetters.send(letters, position, failure)
+        logWarning(s"Sent ${describe(position)} to ${letters.topic}: ${failure.getMessage}")
+      }
   }
 
   private def stayBelow(perMinute: Int, position: SourcePosition, failure: Throwable): Unit = {
+    failuresOfLast = if (position == last) failuresOfLast + 1 else 1
+    last = position
+    // Whatever failed does not get past the record, and would fail for ever.
+    if (failuresOfLast > PoisonHandler.MostRowsOfARecord) {
+      throw PoisonHandler.named(position, failure)
+    }
     val now = System.nanoTime()
     recent.dequeueWhile(now - _ > PoisonHandler.MinuteNanos)
-    recent.enqueue(now)
+    if (failuresOfLast == 1) {
+      recent.enqueue(now)
+    }
     if (recent.length > perMinute) {
       throw new TailraceException(
         "TAILRACE_TOO_MANY_ERRORS",
@@ -37,11 +49,6 @@ final class PoisonHandler(policy: PoisonPolicy) extends Logging {
           failure.getMessage,
         s"mend the query or what writes these records, or raise ${PoisonPolicy.LimitKey}.")
     }
-    // Whatever failed has not got past the record, and would fail for ever.
-    if (position == last && recent.length > 1) {
-      throw PoisonHandler.named(position, failure)
-    }
-    last = position
   }
 
   private def describe(position: SourcePosition): String = SourcePosition.describe(Seq(position))
@@ -49,6 +56,7 @@ final class PoisonHandler(policy: PoisonPolicy) extends Logging {
 
 object PoisonHandler {
   val Named = "TAILRACE_POISON_RECORD"
+  private val MostRowsOfARecord = 10000
   private val MinuteNanos = 60L * 1000 * 1000 * 1000
 
   /**

@@ -12,7 +12,7 @@ import org.apache.spark.sql.tailrace.sink.{Replayed, SourcePlace}
  * into the order in which they came then, and the others behind them, so that the operator says the same again.
  *
  * A row that has not come yet is waited for, unless a later one of the same partition of the source is here already: then it
- * comes no more. Rows that wait are kept in memory.
+ * hardly comes any more. Rows that wait are kept in memory.
  */
 private[provenance] final class ReplayOrder(
     rows: Iterator[InternalRow],
@@ -58,8 +58,10 @@ private[provenance] final class ReplayOrder(
       val key = RowKey(place, current.offset, current.path)
       if (expected.remove(key)) early(key) = kept else others.enqueue(kept)
     }
-    while (position < order.length && (early.contains(order(position)) || comesNoMore(order(position)))) {
+    while (position < order.length && (early.contains(order(position)) || hardlyComes(order(position)))) {
       ready ++= early.remove(order(position))
+      // If it does come, on another way through several shuffles, it is one of the others.
+      expected.remove(order(position))
       position += 1
     }
     if (position == order.length) {
@@ -67,7 +69,7 @@ private[provenance] final class ReplayOrder(
     }
   }
 
-  private def comesNoMore(key: RowKey): Boolean = newest.get(key.place).exists(_ > key.offset)
+  private def hardlyComes(key: RowKey): Boolean = newest.get(key.place).exists(_ > key.offset)
 
   /** All that wait, in the best order that is left. */
   private def release(): Unit = {

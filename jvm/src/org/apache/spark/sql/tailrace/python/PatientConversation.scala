@@ -51,7 +51,7 @@ private[python] final class PatientConversation(
           }
         }
       } catch {
-        case failure: Throwable if isTheRowsFault(failure) =>
+        case failure: Throwable if isTheRowsFault(failure) && !feed.hasFailedWith(failure) =>
           turn.end()
           recover(failure)
           turn = newTurn()
@@ -169,6 +169,10 @@ private[python] object PatientConversation {
   private final class Feed(input: Iterator[InternalRow], inputRow: CurrentRow, context: TaskContext) {
     private val queue = new LinkedBlockingQueue[AnyRef](Ahead)
     @volatile private var stopping = false
+    @volatile private var failure: Throwable = _
+
+    /** What went wrong further up is not the fault of the rows that are here. */
+    def hasFailedWith(reason: Throwable): Boolean = failure != null && (reason eq failure)
 
     private val thread = new UninterruptibleThread(s"tailrace-python-feed-${context.taskAttemptId()}") {
       override def run(): Unit = {
@@ -179,7 +183,10 @@ private[python] object PatientConversation {
           }
           put(End)
         } catch {
-          case failure: Throwable => if (!stopping) put(new Failed(failure))
+          case reason: Throwable if !stopping =>
+            failure = reason
+            put(End)
+          case _: Throwable =>
         } finally {
           TaskContext.unset()
         }
@@ -206,8 +213,11 @@ private[python] object PatientConversation {
 
       override def next(): Waiting = queue.poll(LooksEveryMs, MILLISECONDS) match {
         case row: Waiting => row
-        case failed: Failed => throw failed.reason
         case null => null
+        case _ if failure != null =>
+          // For whoever asks next.
+          queue.offer(End)
+          throw failure
         case _ =>
           isOver = true
           null
@@ -215,7 +225,6 @@ private[python] object PatientConversation {
     }
   }
 
-  private final class Failed(val reason: Throwable)
   private object End
   private val Ahead = 1024
   private val LooksEveryMs = 50L

@@ -23,7 +23,7 @@ final case class EpochWork(
     run: String,
     attempt: Int,
     isStateful: Boolean,
-    isDeterministic: Boolean,
+    compacted: Set[String],
     onError: PoisonPolicy,
     readCommitted: Boolean,
     written: Broadcast[Written],

@@ -40,22 +40,23 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     val context = plan.session.sparkContext
     val run = context.getLocalProperty(TaskIdentity.RunKey)
     val epoch = context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY).toLong
-    val sinkRun = SinkRuns.of(run)(begin(plan, epoch))
+    val sinkRun = SinkRuns.of(run)(begin(plan, run, epoch))
     val isStateful = plan.exists(_.isInstanceOf[StateStoreWriter])
     val starts = startsOf(plan)
     sinkRun.begins(starts)
-    val isDeterministic = !plan.exists(!_.expressions.forall(_.deterministic))
-    prepared = Some(Prepared(sinkRun, run, isStateful, isDeterministic, onError))
+    prepared = Some(Prepared(sinkRun, run, isStateful, onError))
     Option(sinkRun.written).filter(_ => isStateful && isOneStageFromTheSink(plan)).map(Replayed(_, starts))
   }
 
   /** The first epoch of a run. */
-  private def begin(plan: SparkPlan, epoch: Long): SinkRun = {
+  private def begin(plan: SparkPlan, run: String, epoch: Long): SinkRun = {
     val session = plan.session
     val began = System.nanoTime()
     val checkpoint = session.sharedState.activeStreamingQueries.get(UUID.fromString(query)).resolvedCheckpointRoot
     val hadoop = session.sessionState.newHadoopConf()
     val log = new OutputLog(checkpoint, hadoop)
+    // Before older writers are fenced: none of them may fence this run in turn.
+    log.claim(run)
     val oldWriters = log.transactionalWriters
     Producers.fence(options, (0 until oldWriters).map(EpochWork.transactionalId(query, _)))
     val readCommitted = options.isTransactional || oldWriters > 0
@@ -71,12 +72,13 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
       context.broadcast(new SerializableConfiguration(hadoop)),
       attempt = written.attempts + 1,
       readCommitted,
+      if (written.isEmpty) Set.empty else CompactedTopics.among(options, beginnings.keys),
       beginnings,
       Option.when(!written.isEmpty)((context.broadcast(written), written.lastOffsets)))
   }
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
-    val Prepared(sinkRun, run, isStateful, isDeterministic, onError) = prepared.getOrElse(throw notFollowed)
+    val Prepared(sinkRun, run, isStateful, onError) = prepared.getOrElse(throw notFollowed)
     if (options.isTransactional) {
       sinkRun.log.willWriteInTransactions(info.numPartitions())
     }
@@ -87,7 +89,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
       run,
       sinkRun.attempt,
       isStateful,
-      isDeterministic,
+      sinkRun.compacted,
       onError,
       sinkRun.readCommitted,
       sinkRun.written,
@@ -99,7 +101,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
 
   override def useCommitCoordinator(): Boolean = false
 
-  override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = prepared.foreach { case Prepared(sinkRun, _, _, _, _) =>
+  override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = prepared.foreach { case Prepared(sinkRun, _, _, _) =>
     val ends = messages.toSeq.collect { case end: TaskEnd => end }
     sinkRun.ended(ends)
     sinkRun.log.ended(epoch, EpochEnd(sinkRun.beginnings))
@@ -117,7 +119,6 @@ object ExactlyOnceWrite {
       sinkRun: SinkRun,
       run: String,
       isStateful: Boolean,
-      isDeterministic: Boolean,
       onError: PoisonPolicy)
 
   // More than Spark keeps of its own logs by default.

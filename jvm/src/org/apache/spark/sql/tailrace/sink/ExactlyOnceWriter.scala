@@ -1,6 +1,7 @@
 package org.apache.spark.sql.tailrace.sink
 
 import java.util.{Arrays => JArrays}
+import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
 
@@ -29,7 +30,6 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
   private val current = CurrentRow.ofThisTask()
   private val ordinals = new Ordinals(current)
   private val places = new Array[SourcePlace](current.places.length)
-  private val written = new WrittenLookup(epoch.writtenBefore(TaskContext.get().attemptNumber()))
   private val topics = new TopicsMet(epoch)
   private val acknowledged = new Acknowledgements
   private val poison = new PoisonHandler(epoch.onError)
@@ -42,6 +42,13 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
     } else {
       Producers.share(epoch.options)
     }
+  if (epoch.options.isTransactional && !epoch.log.isOf(epoch.run)) {
+    // An older driver that lives on would fence the newer one in turn.
+    Producers.discard(producer)
+    throw new IllegalStateException("a newer run of the query writes to the topic")
+  }
+  // After the producers of older attempts are fenced, and can add nothing.
+  private val written = new WrittenLookup(epoch.writtenBefore(TaskContext.get().attemptNumber()))
   private val transactions = epoch.options.transactionMs.map(new Transactions(producer, _, transactionalId)).orNull
 
   private var sequence = 0L
@@ -50,6 +57,7 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
   private var unidentified = 0L
   // Keys of which the topic tells another story: whatever follows has to be written, so that the last row is right.
   private val diverged = mutable.HashSet.empty[Long]
+  private val waiting = mutable.Queue.empty[WaitingRow]
   private var isOver = false
 
   /** Called for the next row that is sent, and only for that. */
@@ -64,40 +72,94 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
     } else {
       val place = placeOf(current.place)
       val id = RowId(current.offset, current.path, ordinals.next())
-      if (isThere(place, id, record)) {
-        suppressed += 1
+      if (written.isEmpty) {
+        write(place, id, record)
+      } else if (epoch.isStateful) {
+        writeUnlessSame(place, id, record)
       } else {
-        val mark = WriterMark(epoch.query, epoch.attempt, task, sequence)
-        sequence += 1
-        send(record, record.headers ++ Array(RowHeaders.source(place, id.offset), RowHeaders.row(place, id, mark)))
+        writeUnlessThere(place, id, record)
       }
     }
   }
 
-  private def isThere(place: SourcePlace, id: RowId, record: OutputRecord): Boolean = {
+  private def write(place: SourcePlace, id: RowId, record: OutputRecord): Unit = {
+    val mark = WriterMark(epoch.query, epoch.attempt, task, sequence)
+    sequence += 1
+    send(record, record.headers ++ Array(RowHeaders.source(place, id.offset), RowHeaders.row(place, id, mark)))
+  }
+
+  /**
+   * What a stateful operator says of a row depends on the rows before it, which may come in another order this time: if it is
+   * something else, it is written, and so is everything that follows for the key.
+   */
+  private def writeUnlessSame(place: SourcePlace, id: RowId, record: OutputRecord): Unit = {
     val key = Written.keyOf(record.topic, record.key)
-    written.take(place, id) match {
-      case None =>
-        if (record.key != null && epoch.isDeterministic && written.hasLater(place, id.offset, key)) {
-          diverged += key
-        }
-        false
-      case Some(content) =>
-        // What a stateful operator says of a row depends on the rows before it, which may come in another order this time.
-        val isSame = !epoch.isStateful || content == Written.contentOf(key, record.value)
-        if (!isSame) {
-          diverged += key
-        }
-        val isRight = !diverged.contains(key)
-        if (!isRight) {
-          corrected += 1
-        }
-        isRight
+    val there = written.of(place, id)
+    val found = there.indexWhere(_.ordinal == id.ordinal)
+    if (found < 0) {
+      noteHole(place, id, record, key)
+      write(place, id, record)
+    } else {
+      if (there.remove(found).content != Written.contentOf(key, record.value)) {
+        diverged += key
+      }
+      dropOrCorrect(place, id, record, key)
     }
   }
 
+  /**
+   * The rows of one record are known again by their content. Those whose content is another one this time (a random number,
+   * the time) wait until all rows of the record have come: as many of them as are still there otherwise are dropped.
+   */
+  private def writeUnlessThere(place: SourcePlace, id: RowId, record: OutputRecord): Unit = {
+    if (waiting.nonEmpty && !waiting.head.isOfRecord(place, id)) {
+      settleWaiting()
+    }
+    val key = Written.keyOf(record.topic, record.key)
+    val there = written.of(place, id)
+    val found = there.indexWhere(_.content == Written.contentOf(key, record.value))
+    if (found >= 0) {
+      there.remove(found)
+      dropOrCorrect(place, id, record, key)
+      if (there.isEmpty) {
+        settleWaiting()
+      }
+    } else if (there.nonEmpty) {
+      waiting.enqueue(new WaitingRow(place, id, record, key))
+    } else {
+      noteHole(place, id, record, key)
+      write(place, id, record)
+    }
+  }
+
+  private def settleWaiting(): Unit = while (waiting.nonEmpty) {
+    val row = waiting.dequeue()
+    val there = written.of(row.place, row.id)
+    if (there.isEmpty) {
+      write(row.place, row.id, row.record)
+    } else {
+      there.remove(0)
+      dropOrCorrect(row.place, row.id, row.record, row.key)
+    }
+  }
+
+  private def dropOrCorrect(place: SourcePlace, id: RowId, record: OutputRecord, key: Long): Unit =
+    if (diverged.contains(key)) {
+      corrected += 1
+      write(place, id, record)
+    } else {
+      suppressed += 1
+    }
+
+  /** A row that Kafka has compacted away is written again; so must be those that have replaced it. */
+  private def noteHole(place: SourcePlace, id: RowId, record: OutputRecord, key: Long): Unit =
+    if (record.key != null && epoch.compacted(record.topic) && written.hasLater(place, id.offset, key)) {
+      diverged += key
+    }
+
   private def send(record: OutputRecord, headers: Array[Header]): Unit = {
     topics.meets(record.topic)
+    acknowledged.sent()
     val sent = new ProducerRecord[Array[Byte], Array[Byte]](
       record.topic, record.partition, record.key, record.value, JArrays.asList(headers: _*))
     val callback = new Sent(acknowledged, describe, observer)
@@ -124,6 +186,7 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
   }
 
   override def commit(): WriterCommitMessage = {
+    settleWaiting()
     if (transactions != null) transactions.finish() else producer.flush()
     settleFailures()
     isOver = true
@@ -139,7 +202,9 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
       transactions.abandon()
       Producers.discard(producer)
     } else {
-      Producers.release(epoch.options)
+      // Whoever takes over reads back what is there: nothing of this may come later.
+      val isSettled = acknowledged.awaitAll()
+      Producers.release(epoch.options, mayBeKept = isSettled)
     }
   }
 }
@@ -151,8 +216,27 @@ private object ExactlyOnceWriter {
 /** What the brokers have said; told by the producer's thread, asked by the task's. */
 private final class Acknowledgements {
   @volatile private var hasFailed = false
+  private val underWay = new AtomicLong
   private val failures = mutable.Queue.empty[(SourcePosition, Exception)]
   private val behind = mutable.HashMap.empty[(String, Int), Long]
+
+  def sent(): Unit = underWay.incrementAndGet()
+
+  /** Whether the brokers have answered for all that was sent; also in a thread that was interrupted. */
+  def awaitAll(): Boolean = {
+    var interrupted = Thread.interrupted()
+    val until = System.nanoTime() + Acknowledgements.PatienceNanos
+    while (underWay.get() > 0 && System.nanoTime() < until) {
+      try Thread.sleep(Acknowledgements.LooksEveryMs)
+      catch { case _: InterruptedException => interrupted = true }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt()
+    }
+    underWay.get() == 0
+  }
+
+  def answered(): Unit = underWay.decrementAndGet()
 
   def arrived(metadata: RecordMetadata): Unit = synchronized {
     val at = (metadata.topic(), metadata.partition())
@@ -181,11 +265,22 @@ private final class Acknowledgements {
   }
 }
 
+private object Acknowledgements {
+  private val PatienceNanos = 10L * 1000 * 1000 * 1000
+  private val LooksEveryMs = 5L
+}
+
+/** A row that is not known again by its content, of a record of which something is there. */
+private final class WaitingRow(val place: SourcePlace, val id: RowId, val record: OutputRecord, val key: Long) {
+  def isOfRecord(ofPlace: SourcePlace, of: RowId): Boolean = place == ofPlace && id.offset == of.offset && id.path == of.path
+}
+
 private final class Sent(acknowledged: Acknowledgements, position: => SourcePosition, observer: Callback) extends Callback {
   private val at = position
 
   override def onCompletion(metadata: RecordMetadata, failure: Exception): Unit = {
     if (failure == null) acknowledged.arrived(metadata) else acknowledged.failed(at, failure)
+    acknowledged.answered()
     if (observer != null) {
       observer.onCompletion(metadata, failure)
     }

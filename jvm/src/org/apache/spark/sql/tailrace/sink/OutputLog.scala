@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import scala.util.Try
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path, PathFilter}
 import org.json4s.{DefaultFormats, Formats}
 import org.json4s.jackson.Serialization
 
@@ -27,6 +27,7 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
   private val epochs = new Path(root, "epochs")
   private val topics = new Path(root, "topics")
   private val writers = new Path(root, "transactional-writers")
+  private val owner = new Path(root, "run")
   private val files = CheckpointFileManager.create(root, hadoop)
 
   def endOf(epoch: Long): Option[EpochEnd] = read[EpochEnd](new Path(epochs, epoch.toString))
@@ -47,6 +48,14 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
   def beginnings(ends: Map[String, Map[String, Long]]): Map[String, Map[String, Long]] =
     SinkRun.later(knownTopics.map(topic => topic -> beginningOf(topic).getOrElse(Map.empty)).toMap, ends)
 
+  /** From now on the output is this run's, and no older one's. */
+  def claim(run: String): Unit = {
+    files.mkdirs(root)
+    write(owner, Owner(run), overwrite = true)
+  }
+
+  def isOf(run: String): Boolean = read[Owner](owner).forall(_.run == run)
+
   /** The most tasks that have written in transactions. */
   def transactionalWriters: Int = read[Writers](writers).fold(0)(_.number)
 
@@ -56,7 +65,7 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
     write(writers, Writers(number), overwrite = true)
   }
 
-  private def knownTopics: Seq[String] = if (files.exists(topics)) files.list(topics).map(_.getPath.getName).toSeq else Nil
+  private def knownTopics: Seq[String] = if (files.exists(topics)) files.list(topics, isTopic).map(_.getPath.getName).toSeq else Nil
 
   /** The topic's ends before the first record of this query, by partition. */
   private def beginningOf(topic: String): Option[Map[String, Long]] = read[Map[String, Long]](new Path(topics, topic))
@@ -94,6 +103,9 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
 object OutputLog {
   val Folder = "tailrace-sink"
   private val Version = "v1"
+  // What a file is written as before it has its name, by any of Spark's file managers.
+  private val isTopic: PathFilter = path => !(path.getName.startsWith(".") && path.getName.endsWith(".tmp"))
   private final case class Writers(number: Int)
+  private final case class Owner(run: String)
   private implicit val formats: Formats = DefaultFormats
 }

@@ -34,11 +34,16 @@ object Producers {
     entry.producer
   }
 
-  def release(options: SinkOptions): Unit = synchronized {
-    shared.get(options).foreach { entry =>
-      entry.users -= 1
-      entry.idleSince = System.currentTimeMillis()
+  /** @param mayBeKept whether all that was sent through it has been answered for; what has not is given up */
+  def release(options: SinkOptions, mayBeKept: Boolean = true): Unit = {
+    val givenUp = synchronized {
+      shared.get(options).foreach { entry =>
+        entry.users -= 1
+        entry.idleSince = System.currentTimeMillis()
+      }
+      if (mayBeKept) None else shared.remove(options)
     }
+    givenUp.foreach(entry => discard(entry.producer))
   }
 
   /**

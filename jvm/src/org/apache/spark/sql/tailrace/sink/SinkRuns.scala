@@ -14,6 +14,7 @@ final class SinkRun(
     val hadoop: Broadcast[SerializableConfiguration],
     val attempt: Int,
     val readCommitted: Boolean,
+    val compacted: Set[String],
     var beginnings: Map[String, Map[String, Long]],
     private var found: Option[(Broadcast[Written], Map[(String, Int), Long])]) {
   var lastExecutors: Map[Int, String] = Map.empty

@@ -59,26 +59,26 @@ object Written {
 
 /** In a task: looks rows up that are about to be written. Each is found once, and forgotten then. */
 final class WrittenLookup(written: Written) {
+  import WrittenLookup._
+
   private final class OfPlace {
-    val contents = mutable.HashMap.empty[RowId, Long]
+    val records = mutable.HashMap.empty[(Long, Long), mutable.ArrayBuffer[There]]
     val lastOffsets = mutable.LongMap.empty[Long]
   }
   private val byPlace = new JHashMap[SourcePlace, OfPlace]
 
-  /** The content of the row that is there already. */
-  def take(place: SourcePlace, id: RowId): Option[Long] =
-    if (written.isEmpty) {
-      None
-    } else {
-      ofPlace(place).contents.remove(id)
-    }
+  def isEmpty: Boolean = written.isEmpty
+
+  /** What is there of the record that the row was made of, and has not come again yet. */
+  def of(place: SourcePlace, id: RowId): mutable.ArrayBuffer[There] =
+    if (isEmpty) Nothing else ofPlace(place).records.getOrElse((id.offset, id.path), Nothing)
 
   /**
    * Whether a row with this key is there that was made of a later record of the same partition. Since they are written in
    * order, an earlier one that is not there was there once: Kafka has compacted the topic.
    */
   def hasLater(place: SourcePlace, offset: Long, key: Long): Boolean =
-    !written.isEmpty && ofPlace(place).lastOffsets.get(key).exists(_ > offset)
+    !isEmpty && ofPlace(place).lastOffsets.get(key).exists(_ > offset)
 
   // A task mostly sees rows of few partitions.
   private def ofPlace(place: SourcePlace): OfPlace = byPlace.computeIfAbsent(place, _ => index(place))
@@ -86,10 +86,19 @@ final class WrittenLookup(written: Written) {
   private def index(place: SourcePlace): OfPlace = {
     val found = new OfPlace
     written.byPlace(place).foreach { row =>
+      val there = found.records.getOrElseUpdate((row.id.offset, row.id.path), mutable.ArrayBuffer.empty)
       // If the same row is there in two versions, the later one counts.
-      found.contents.update(row.id, row.content)
+      there.filterInPlace(_.ordinal != row.id.ordinal)
+      there += There(row.id.ordinal, row.content)
       found.lastOffsets.update(row.key, math.max(row.id.offset, found.lastOffsets.getOrElse(row.key, -1L)))
     }
     found
   }
+}
+
+object WrittenLookup {
+  /** One row of a record that is in the output. */
+  final case class There(ordinal: Int, content: Long)
+
+  private val Nothing = mutable.ArrayBuffer.empty[There]
 }
