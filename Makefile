@@ -48,6 +48,7 @@ bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.shuffle_launch
 	$(BIN)/python -m benchmarks.cold_start
 	$(BIN)/python -m benchmarks.exactly_once
+	$(BIN)/python -m benchmarks.recovery
 
 clean: ## Remove everything that was built here.
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/tailrace/_plugin/*.jar

@@ -399,6 +399,7 @@ def test_a_restart_makes_up_for_the_failure_before_it(dashboard: Dashboard, moni
 
 METRICS = {
     "tailrace_rows_read",
+    "tailrace_records_left_out",
     "tailrace_rows_written",
     "tailrace_latency_seconds",
     "tailrace_stage_latency_seconds",

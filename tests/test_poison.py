@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,6 +16,7 @@ from pyspark.sql.functions import udf
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.streaming.query import StreamingQuery
 
+import tailrace
 from tailrace import TailraceError
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import all_messages, headers_of, new_topic, produce
@@ -153,10 +155,17 @@ def test_several_bad_rows_of_one_record_are_one_letter(pipeline: Pipeline) -> No
 
 def test_the_rest_is_counted(pipeline: Pipeline) -> None:
     with pipeline.collect() as out:
-        start(pipeline, bad_cast_before_an_aggregation(pipeline), onError="drop")
+        query = start(pipeline, bad_cast_before_an_aggregation(pipeline), onError="drop")
         send(pipeline, range(40))
         wanted = {f"k{key}": sum(i for i in range(key, 40, 3) if i not in BAD) for key in range(3)}
         until(lambda: {row["key"]: row["total"] for row in out.rows()} == wanted, "the sums", within_s=SOON_S)
+        # And so is what was left out.
+        left_out: Any = until(
+            lambda: (told := tailrace.latency(query).to_dict()["left_out"])["records"] == len(BAD) and told,
+            "all of them are told",
+            within_s=SOON_S,
+        )
+        assert "CAST_INVALID_INPUT" in left_out["last_error"]
 
 
 @pytest.mark.parametrize(

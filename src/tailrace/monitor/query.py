@@ -43,6 +43,8 @@ class QueryFigures:
         self.epochs = Epochs()
         self._stages: list[dict[str, Any]] = []
         self._state: list[dict[str, Any]] = []
+        self._left_out = 0
+        self._left_out_error: str | None = None
         self._series = SeriesTable()
         self._rows_in: dict[Place, RollingCount] = {}
         self._rows_out = RollingCount()
@@ -82,6 +84,9 @@ class QueryFigures:
             case "progress":
                 self.epochs.committed(event["progress"]["batchId"], _end_us(event["progress"]))
                 self._state = [_state_of(operator) for operator in event["progress"].get("stateOperators", [])]
+            case "left out":
+                self._left_out += event["records"]
+                self._left_out_error = event["error"]
             case "terminated":
                 self.error = event.get("error")
 
@@ -199,6 +204,7 @@ class QueryFigures:
             "partitions": [self._partition(place, end, windows) for place in sorted(self._rows_in)],
             "stages": [self._stage(stage, end, windows) for stage in self._stages],
             "state": self._state,
+            "left_out": {"records": self._left_out, "last_error": self._left_out_error},
         }
 
     def history(self) -> dict[str, Any]:

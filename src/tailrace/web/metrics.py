@@ -56,6 +56,14 @@ class SnapshotCollector(Collector):
             for label, query in self._queries.items():
                 family.add_metric([label], query["windows"]["run"][key])
             yield family
+        left_out = CounterMetricFamily(
+            "tailrace_records_left_out",
+            "Records that this run of the query could not process and has left out.",
+            labels=["query"],
+        )
+        for label, query in self._queries.items():
+            left_out.add_metric([label], query.get("left_out", {}).get("records", 0))
+        yield left_out
         yield gauge(
             "tailrace_lag_rows",
             f"Rows behind the newest offset; the {MOST_PARTITIONS} partitions with the most.",

@@ -9,9 +9,10 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.TaskContext
 
 /** What the tasks of this JVM record, until the reporter has fetched it. */
-private[latency] object ExecutorFigures {
+private[tailrace] object ExecutorFigures {
   private val series = ConcurrentHashMap.newKeySet[Series]()
   private val sources = ConcurrentHashMap.newKeySet[SourceProbe]()
+  private val leftOutRecords = new ConcurrentHashMap[String, LeftOutNews]
   private val sinks = ConcurrentHashMap.newKeySet[SinkProbe]()
 
   /** For as long as the task runs. */
@@ -31,6 +32,10 @@ private[latency] object ExecutorFigures {
     opened
   }
 
+  /** A record that could not be processed. */
+  def leftOut(run: String, error: String): Unit =
+    leftOutRecords.merge(run, LeftOutNews(run, 1, error), (before, one) => one.copy(records = before.records + 1))
+
   // The following are for one thread at a time.
 
   def seriesNews(): Array[SeriesNews] = {
@@ -40,6 +45,8 @@ private[latency] object ExecutorFigures {
     }
     merged.iterator.map { case (key, counts) => SeriesNews(key, counts.flat) }.toArray
   }
+
+  def leftOutNews(): Array[LeftOutNews] = leftOutRecords.keySet.asScala.toArray.flatMap(run => Option(leftOutRecords.remove(run)))
 
   def readNews(): Array[ReadNews] = {
     val news = mutable.ArrayBuffer.empty[ReadNews]

@@ -52,6 +52,9 @@ object LiveFigures {
       reads(key) = news.copy(rows = before + news.rows)
     }
     report.writes.foreach(news => written(news.run) = written.getOrElse(news.run, 0L) + news.rows)
+    report.leftOut.foreach { news =>
+      add(("event" -> "left out") ~ ("run" -> news.run) ~ ("records" -> news.records) ~ ("error" -> news.error))
+    }
     val (before, hiccups) = health.getOrElse(report.executor, (null, new BucketCounts))
     hiccups.addAll(report.health.hiccups)
     val pauses = Option(before).fold(Array.empty[Long])(_.pauses) ++ report.health.pauses

@@ -6,6 +6,7 @@ final case class Report(
     series: Array[SeriesNews],
     reads: Array[ReadNews],
     writes: Array[WriteNews],
+    leftOut: Array[LeftOutNews],
     health: HealthNews)
 
 /** Durations that came since the last report: bucket, count, bucket, count and so on. */
@@ -27,6 +28,9 @@ final case class ReadNews(
 
 /** How many rows were handed to the sink since the last report. */
 final case class WriteNews(run: String, rows: Long)
+
+/** How many records could not be processed and were left out since the last report, and what the last of them said. */
+final case class LeftOutNews(run: String, records: Long, error: String)
 
 /** How the JVM fares: pauses of its collector, and by how much its threads are kept from running, since the last report. */
 final case class HealthNews(

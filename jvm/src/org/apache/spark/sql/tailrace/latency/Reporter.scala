@@ -32,6 +32,7 @@ final class Reporter(context: PluginContext) extends Logging {
           ExecutorFigures.seriesNews(),
           ExecutorFigures.readNews(),
           ExecutorFigures.writeNews(),
+          ExecutorFigures.leftOutNews(),
           health.news()))
     } catch {
       // An executor that is being shut down has nobody to tell.

@@ -4,12 +4,14 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkThrowable
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.tailrace.latency.{ExecutorFigures, TaskIdentity}
 import org.apache.spark.sql.tailrace.provenance.SourcePosition
 
 import tailrace.TailraceException
 
 /** In a task: does with a record that cannot be processed what the query's policy says. */
 final class PoisonHandler(policy: PoisonPolicy) extends Logging {
+  private val run = TaskIdentity.ofThisTask().run
   private val recent = mutable.Queue.empty[Long]
   private var last: SourcePosition = _
   private var failuresOfLast = 0
@@ -41,6 +43,7 @@ final class PoisonHandler(policy: PoisonPolicy) extends Logging {
     recent.dequeueWhile(now - _ > PoisonHandler.MinuteNanos)
     if (failuresOfLast == 1) {
       recent.enqueue(now)
+      ExecutorFigures.leftOut(run, String.valueOf(failure.getMessage).linesIterator.nextOption().getOrElse(""))
     }
     if (recent.length > perMinute) {
       throw new TailraceException(

@@ -1,0 +1,94 @@
+"""Measure how long a query takes to come back after SIGKILL, by part, and how that grows with the open epoch.
+
+Prints the table of docs/operations.md. A driver with one query is killed when its epoch has been open for so long,
+and started again at once; records go on coming. Process, session and query are what the driver tells; new rows are
+seen by a consumer of its own: rows of records that were sent after the kill, from every partition, so that all that was
+repeated and all that had waited is behind. In between are the state's load, reading the output back
+(`tailrace-kafka` only), and the replay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+
+import tailrace
+from benchmarks.common import PARTITIONS, print_table
+from tailrace._paths import log_file
+from tailrace.chaos._events import Event
+from tailrace.chaos._settings import Settings
+from tailrace.chaos.driver import Driver
+from tailrace.chaos.load import Load
+from tailrace.chaos.records import record
+from tailrace.chaos.watch import Watch
+from tailrace.harness.machine import describe_machine
+
+COMES_WITHIN_S = 180
+STEPS = ("process", "session", "queries")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rate", type=int, default=200)
+    parser.add_argument("--open-s", type=int, nargs="*", default=[5, 30, 90], help="how long the epoch was open")
+    arguments = parser.parse_args()
+    rows = []
+    for query in ("stateless/kafka", "stateless/tailrace-kafka", "aggregation/kafka", "aggregation/tailrace-kafka"):
+        for open_s in arguments.open_s:
+            figures = recovery(query, arguments.rate, open_s)
+            rows.append([query.replace("/", ", "), str(open_s), *(f"{seconds:.1f}" for seconds in figures)])
+    print(f"{arguments.rate} rows/s, {describe_machine()}\n")
+    print_table(
+        ["query, sink", "epoch open, s", "process", "session", "query started", "new rows, s after the kill"], rows
+    )
+
+
+def recovery(query: str, rate: int, open_s: int) -> list[float]:
+    events: list[Event] = []
+    with tailrace.EmbeddedKafka() as kafka, tempfile.TemporaryDirectory(prefix="tailrace-bench-") as folder:
+        kafka.create_topics(["in", "out"], partitions=PARTITIONS)
+        servers, outputs = kafka.bootstrap_servers, {query: "out"}
+        settings = Settings(
+            f"local[{2 * PARTITIONS + 1}]", servers, "in", outputs, folder, 600, PARTITIONS, warm_up=False
+        )
+        driver = Driver(lambda: ["tailrace.chaos._app", settings.to_json()], log_file("bench-recovery"), events.append)
+        load = Load(servers, "in", rate=rate, partitions=PARTITIONS, encode=encode)
+        row_fields = {query: "number"}
+        watch = Watch(servers, outputs, number_field="number", row_fields=row_fields, partition_of=load.partition_of)
+        try:
+            load.start()
+            driver.start()
+            until(lambda: watch.flowing_since(query, PARTITIONS) is not None)
+            time.sleep(open_s)
+            driver.kill()
+            events.clear()
+            watch.mark(load.sent)
+            driver.start()
+            until(lambda: watch.flowing_since(query, PARTITIONS) is not None)
+            steps = {event.name: event.at - driver.started_at for event in events}
+            flowing = watch.flowing_since(query, PARTITIONS)
+            assert flowing is not None
+            return [*(steps[name] for name in STEPS), flowing - driver.started_at]
+        finally:
+            driver.kill()
+            load.abandon()
+            watch.close()
+
+
+def encode(number: int) -> tuple[str, bytes]:
+    made = record(number)
+    return made.key, made.to_json()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + COMES_WITHIN_S
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {COMES_WITHIN_S} s")
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    main()
