@@ -110,6 +110,7 @@ while True:
 """
 
 
+@pytest.mark.chaos
 def test_a_script_with_threads_that_never_ends(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     script = tmp_path / "threads.py"
     script.write_text(THREADS)

@@ -101,6 +101,7 @@ def test_stopping_it_leaves_nothing_running(
         assert of_tailrace(own_temporary_folder) == []
 
 
+@pytest.mark.chaos
 def test_one_mode_on_a_given_cluster_runs_on_if_asked_and_leaves_no_topic(kafka: EmbeddedKafka) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     demo = subprocess.Popen(

@@ -162,6 +162,7 @@ def test_a_slow_row_in_a_function_shows_in_its_stage_and_partition(pipeline: Pip
                     and measurement.latency.figure("python").get("max_ms", 0) >= 800
                 ),
                 code,
+                within_s=90,
             )
         figures = measurement.latency
         assert figures.figure("processing")["max_ms"] >= 800

@@ -111,13 +111,20 @@ QUERIES = [
 ]
 
 
+def is_alive(query: StreamingQuery) -> bool:
+    """Raises what it died of."""
+    if (failure := query.exception()) is not None:
+        raise failure
+    return True
+
+
 @pytest.mark.parametrize("query_of", QUERIES)
 def test_dead_letters(pipeline: Pipeline, query_of: Callable[[Pipeline], DataFrame]) -> None:
     letters = new_topic(pipeline.servers, "dead")
     with pipeline.collect() as out:
         query = start(pipeline, query_of(pipeline), onError="dead-letter", deadLetterTopic=letters)
         send(pipeline, range(40))
-        until(lambda: len(out.rows()) >= 40 - len(BAD), "the good rows", within_s=SOON_S)
+        until(lambda: is_alive(query) and len(out.rows()) >= 40 - len(BAD), "the good rows", within_s=SOON_S)
         # The last of them, too, is followed by a good one that has come.
         assert Counter(row["id"] for row in out.rows()) == Counter(set(range(40)) - BAD)
         send(pipeline, range(50, 60))

@@ -142,6 +142,7 @@ def rows_there(servers, topic):
 """
 
 
+@pytest.mark.chaos
 def test_stop_is_quick_and_prints_no_traceback_of_a_worker(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     topic, target = new_topic(kafka.bootstrap_servers, "in"), new_topic(kafka.bootstrap_servers, "out")
     servers, stop = kafka.bootstrap_servers, threading.Event()
