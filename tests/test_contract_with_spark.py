@@ -59,7 +59,6 @@ METHODS_WE_CALL = {
     "org.apache.spark.sql.internal.SharedState": {"activeStreamingQueries"},
     "org.apache.spark.kafka010.KafkaConfigUpdater": {"build", "setAuthenticationConfigIfNeeded"},
     "org.apache.kafka.clients.producer.KafkaProducer": {
-        "abortTransaction",
         "beginTransaction",
         "close",
         "commitTransaction",

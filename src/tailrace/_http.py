@@ -7,6 +7,8 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
+from tailrace.errors import TailraceError
+
 
 def open_url(request: urllib.request.Request | str, timeout_s: float) -> Any:
     """As `urlopen`, but what is on this machine is not asked for through the environment's proxy."""
@@ -20,3 +22,12 @@ def _is_here(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def no_dashboard_at(url: str, failure: Exception) -> TailraceError:
+    reason = getattr(failure, "reason", failure) or type(failure).__name__
+    return TailraceError(
+        "TAILRACE_DASHBOARD_UNREACHABLE",
+        f"no dashboard answers at {url}: {reason}",
+        "call tailrace.dashboard(spark) in the application, and give the address that it prints.",
+    )

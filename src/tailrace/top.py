@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tailrace import _served
+from tailrace._http import no_dashboard_at
 from tailrace.errors import TailraceError
 from tailrace.monitor.epochs import seam_in_words
 from tailrace.monitor.report import COLUMNS, LABELS
@@ -42,12 +43,7 @@ class Feed:
                 snapshot: dict[str, Any] = json.load(answer)
                 return {"queries": snapshot["queries"], **snapshot}
         except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as failure:
-            reason = getattr(failure, "reason", failure) or type(failure).__name__
-            raise TailraceError(
-                "TAILRACE_DASHBOARD_UNREACHABLE",
-                f"no dashboard answers at {self.url}: {reason}",
-                "call tailrace.dashboard(spark) in the application, and give the address that it prints.",
-            ) from None
+            raise no_dashboard_at(self.url, failure) from None
 
 
 def default_url(command: str = "top") -> str:

@@ -11,7 +11,7 @@ import urllib.request
 from typing import Any
 
 from tailrace import _served
-from tailrace._http import open_url
+from tailrace._http import no_dashboard_at, open_url
 from tailrace.errors import TailraceError
 
 TOKEN_VARIABLE = "TAILRACE_TOKEN"  # noqa: S105
@@ -35,12 +35,7 @@ def drain_at(url: str, query: str | None, timeout_s: float, token: str = "") -> 
     except urllib.error.HTTPError as refused:
         raise _refusal(url, refused) from None
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as failure:
-        reason = getattr(failure, "reason", failure) or type(failure).__name__
-        raise TailraceError(
-            "TAILRACE_DASHBOARD_UNREACHABLE",
-            f"no dashboard answers at {url}: {reason}",
-            "call tailrace.dashboard(spark) in the application, and give the address that it prints.",
-        ) from None
+        raise no_dashboard_at(url, failure) from None
 
 
 def _token_for(url: str) -> str:
