@@ -100,6 +100,11 @@ class TestAFile:
         one_file.cancel(str(tmp_path / "7"), TEXT)
         assert list(tmp_path.iterdir()) == []
 
+    def test_that_is_interrupted_is_an_interruption(self, one_file: Any, tmp_path: Path) -> None:
+        """Spark takes this exception, and few others, for the stop of a query, which is no failure."""
+        with pytest.raises(Py4JJavaError, match="ClosedByInterruptException"):
+            one_file.interrupt(str(tmp_path / "7"), TEXT)
+
     def test_in_a_folder_that_is_not_there(self, one_file: Any, tmp_path: Path) -> None:
         with pytest.raises(Py4JJavaError, match="NoSuchFileException"):
             one_file.write(str(tmp_path / "missing" / "7"), TEXT, False, "tailrace")

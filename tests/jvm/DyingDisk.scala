@@ -97,6 +97,24 @@ object OneFile {
     file.close()
   }
 
+  /** By a stop of its query, while the folder is synced. */
+  def interrupt(path: String, text: String): Unit = {
+    val disk = new Disk.Durable {
+      override def syncFolder(folder: Path): Unit = {
+        Thread.currentThread().interrupt()
+        super.syncFolder(folder)
+      }
+    }
+    val target = new HadoopPath(path)
+    try {
+      val file = new CheckpointFiles(target.getParent, new Configuration, disk).createAtomic(target, false)
+      file.write(text.getBytes(UTF_8))
+      file.close()
+    } finally {
+      Thread.interrupted()
+    }
+  }
+
   def cancel(path: String, text: String): Unit = {
     val file = managerOf(path, "tailrace").createAtomic(new HadoopPath(path), true)
     file.write(text.getBytes(UTF_8))

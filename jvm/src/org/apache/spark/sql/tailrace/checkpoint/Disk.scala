@@ -68,6 +68,8 @@ private[checkpoint] trait Disk {
 private[checkpoint] object Disk {
   private val FsyncKey = "spark.tailrace.checkpoint.fsync"
 
+  private val NotSupported = Seq("Invalid argument", "Operation not supported", "Function not implemented")
+
   def of(conf: Configuration): Disk = if (conf.getBoolean(FsyncKey, true)) Durable else Relaxed
 
   trait Durable extends Disk {
@@ -82,9 +84,10 @@ private[checkpoint] object Disk {
         case refused: IOException if isNotSupported(refused) => ()
       }
 
-    // Some mounted file systems have nothing to sync in a folder, and say so.
+    // Some mounted file systems have nothing to sync in a folder, and say so. A stream that is being stopped is
+    // interrupted, and that exception says nothing.
     private def isNotSupported(refused: IOException): Boolean =
-      Seq("Invalid argument", "Operation not supported", "Function not implemented").exists(refused.getMessage.endsWith)
+      Option(refused.getMessage).exists(said => NotSupported.exists(said.endsWith))
   }
 
   object Durable extends Durable
