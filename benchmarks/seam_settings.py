@@ -32,6 +32,8 @@ VARIANTS: dict[str, dict[str, str]] = {
     "`-XX:+UseZGC`": {JAVA: "-XX:+UseZGC"},
     "a heap of 3 GB": {**G1, HEAP: "3g"},
     "`-XX:+UseParallelGC` and a heap of 3 GB": {**PARALLEL, HEAP: "3g"},
+    "one thread for each server of the shuffle (`spark.rpc.io.threads=1`)": {**G1, "spark.rpc.io.threads": "1"},
+    "Java's sockets instead of the system's (`spark.io.mode.default=NIO`)": {**G1, "spark.io.mode.default": "NIO"},
     "`-XX:TieredStopAtLevel=1`: only the quick compiler": {JAVA: "-XX:+UseG1GC -XX:TieredStopAtLevel=1"},
 }
 WARM_UP_EPOCHS = 25

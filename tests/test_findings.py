@@ -54,6 +54,7 @@ def query(**changes: Any) -> dict[str, Any]:
     calm = {
         "status": "running",
         "lag_rows": 0,
+        "left_out": {"records": 0, "last_at": None, "last_error": None},
         "boundaries": [],
         "windows": {"10s": figures, STEADY: figures},
         "partitions": [partition(0, 50), partition(1, 50)],
@@ -77,6 +78,11 @@ SHUFFLED = [
 PYTHON = [{"stage": 0, "inputs": [], "tasks": [task(0, 50, python=spread(1)), task(1, 50, python=spread(30, 60))]}]
 
 CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[str]]] = {
+    "TAILRACE_RECORDS_LEFT_OUT": (
+        query(left_out={"records": 3, "last_at": NOW - 5, "last_error": "bad cast"}),
+        [executor()],
+        ["without 3 records", "bad cast"],
+    ),
     "TAILRACE_LAGGING": (
         query(status="lagging", lag_rows=5000, window=window(source_queue=spread(900), end_to_end=spread(950))),
         [executor()],

@@ -174,6 +174,7 @@ def test_the_rest_is_counted(pipeline: Pipeline) -> None:
             within_s=SOON_S,
         )
         assert "CAST_INVALID_INPUT" in left_out["last_error"]
+        assert "TAILRACE_RECORDS_LEFT_OUT" in {finding["code"] for finding in tailrace.latency(query).findings}
 
 
 @pytest.mark.parametrize(

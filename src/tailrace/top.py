@@ -5,9 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -16,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tailrace import _served
-from tailrace._http import no_dashboard_at
+from tailrace._http import no_dashboard_at, open_url
 from tailrace.errors import TailraceError
 from tailrace.monitor.epochs import seam_in_words
 from tailrace.monitor.report import COLUMNS, LABELS
@@ -39,7 +37,7 @@ class Feed:
     def snapshot(self) -> dict[str, Any]:
         address = urllib.parse.urljoin(self.url, "/api/snapshot")
         try:
-            with urllib.request.urlopen(address, timeout=ANSWERS_WITHIN_S) as answer:  # noqa: S310
+            with open_url(address, ANSWERS_WITHIN_S) as answer:
                 snapshot: dict[str, Any] = json.load(answer)
                 return {"queries": snapshot["queries"], **snapshot}
         except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as failure:

@@ -114,6 +114,20 @@ def _starved(evidence: _Evidence) -> Iterator[Finding]:
         )
 
 
+def _left_out(evidence: _Evidence) -> Iterator[Finding]:
+    left_out = evidence.query["left_out"]
+    if left_out["records"]:
+        is_recent = left_out["last_at"] is not None and left_out["last_at"] >= evidence.now - evidence.seconds
+        yield Finding(
+            "TAILRACE_RECORDS_LEFT_OUT",
+            "warning" if is_recent else "info",
+            f"The query goes on without {_counted(left_out['records'], 'record')} that could not be processed",
+            f"the last error: {left_out['last_error'] or 'not known'}",
+            "the records are in the dead-letter topic, their positions in the executors' logs: mend the query or what "
+            "writes them.",
+        )
+
+
 def _lagging(evidence: _Evidence) -> Iterator[Finding]:
     if not _is_lagging(evidence):
         return
@@ -319,7 +333,7 @@ def _listed(names: list[str], most: int = 5) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-BACKLOG_RULES: tuple[Rule, ...] = (_starved, _lagging)
+BACKLOG_RULES: tuple[Rule, ...] = (_starved, _left_out, _lagging)
 RULES: tuple[Rule, ...] = (
     *BACKLOG_RULES,
     _slow_python,

@@ -45,6 +45,7 @@ class QueryFigures:
         self._state: list[dict[str, Any]] = []
         self._left_out = 0
         self._left_out_error: str | None = None
+        self._left_out_at: float | None = None
         self._series = SeriesTable()
         self._rows_in: dict[Place, RollingCount] = {}
         self._rows_out = RollingCount()
@@ -87,6 +88,7 @@ class QueryFigures:
             case "left out":
                 self._left_out += event["records"]
                 self._left_out_error = event["error"]
+                self._left_out_at = self._now
             case "terminated":
                 self.error = event.get("error")
 
@@ -204,7 +206,11 @@ class QueryFigures:
             "partitions": [self._partition(place, end, windows) for place in sorted(self._rows_in)],
             "stages": [self._stage(stage, end, windows) for stage in self._stages],
             "state": self._state,
-            "left_out": {"records": self._left_out, "last_error": self._left_out_error},
+            "left_out": {
+                "records": self._left_out,
+                "last_at": self._left_out_at,
+                "last_error": self._left_out_error,
+            },
         }
 
     def history(self) -> dict[str, Any]:
