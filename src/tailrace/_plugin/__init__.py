@@ -15,6 +15,7 @@ EXTENSION_CLASS = "tailrace.TailraceExtensions"
 LISTENER_CLASS = "org.apache.spark.sql.tailrace.latency.QueryEvents"
 LIVE_FIGURES_CLASS = "org.apache.spark.sql.tailrace.latency.LiveFigures"
 DRAINS_CLASS = "org.apache.spark.sql.tailrace.drain.Drains"
+TESTING_PACKAGE = "org.apache.spark.sql.tailrace.testing"
 WARM_WORKERS_CLASS = "org.apache.spark.sql.tailrace.python.WarmWorkers"
 CLIENT_VERSION_KEY = "spark.tailrace.clientVersion"
 

@@ -45,6 +45,7 @@ object Sinks {
     JvmForeach,
     yes("console", s"$Streaming.ConsoleTable$$", "prints when an epoch ends."),
     yes("memory for continuous queries", s"$Streaming.sources.ContinuousMemorySink").copy(group = ""),
+    yes("results of a test", "org.apache.spark.sql.tailrace.testing.CollectedRows").copy(group = ""),
     ForeachBatch,
     Memory,
     Files)

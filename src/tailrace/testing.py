@@ -1,0 +1,298 @@
+"""Tests of streaming queries: give rows and time, look at results, in Real-Time Mode and in micro-batch alike.
+
+    @pytest.mark.parametrize("mode", tailrace.testing.MODES)
+    def test_the_sum_is_kept(spark, mode):
+        with tailrace.testing.StreamTest(spark, mode) as test:
+            payments = test.source("card string, amount double")
+            sums = test.start(payments.rows.groupBy("card").agg(F.sum("amount").alias("total")))
+            payments.add(("a", 1.0), ("b", 5.0), ("a", 2.0))
+            test.process()
+            assert sums.latest("card") == {"a": 3.0, "b": 5.0}
+
+No broker is needed: the rows come from Spark's memory source for Real-Time Mode. A processor of `transformWithState`
+can also be tested without a query, by Spark's own `pyspark.sql.streaming.tws_tester.TwsTester`.
+"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType, _make_type_verifier
+
+from tailrace._plugin import TESTING_PACKAGE, is_loaded, jvm_object
+from tailrace.errors import TailraceError
+from tailrace.session import configure
+
+__all__ = ["MODES", "Results", "Source", "StreamTest", "session"]
+
+Mode = Literal["real-time", "micro-batch"]
+MODES: tuple[Mode, ...] = ("real-time", "micro-batch")
+
+MIN_DURATION_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
+LOOKS_EVERY_S = 0.02
+TURNS_PER_TICK = 10
+TICK_MS = 1
+DEADLINE_S = 60.0
+
+
+def session(settings: dict[str, str] | None = None) -> SparkSession:
+    """A local session for tests: few shuffle partitions, slots for a query with some stages, no web interface."""
+    builder = SparkSession.builder.master("local[8]").appName("tailrace-testing")
+    for key, value in {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false", **(settings or {})}.items():
+        builder = builder.config(key, value)
+    return configure(builder).getOrCreate()
+
+
+class Source:
+    """Rows that the test gives to its query."""
+
+    def __init__(self, spark: SparkSession, schema: StructType, partitions: int, jvm_source: Any) -> None:
+        self._schema = schema
+        self._partitions = partitions
+        self._jvm_source = jvm_source
+        self.rows = DataFrame(jvm_source.rows(), spark)
+
+    def add(self, *rows: Any, partition: int = 0) -> None:
+        """Rows as `createDataFrame` takes them with a schema, in this order; real-time queries get them at once."""
+        if not 0 <= partition < self._partitions:
+            raise TailraceError(
+                "TAILRACE_TEST_MISUSED",
+                f"there is no partition {partition}: the source has {self._partitions}.",
+                "ask for more: test.source(schema, partitions=…).",
+            )
+        verify = _make_type_verifier(self._schema)
+        for row in rows:
+            verify(row)
+        self._jvm_source.add(partition, pickle.dumps([self._schema.toInternal(row) for row in rows], protocol=4))
+
+
+class Results:
+    """What the query has written so far."""
+
+    def __init__(self, test: StreamTest) -> None:
+        self._test = test
+        self._taken = 0
+
+    @property
+    def query(self) -> StreamingQuery:
+        return StreamingQuery(self._test._running.query())
+
+    def rows(self) -> list[Row]:
+        """All of them, in the order of their writing; those of different tasks in any order."""
+        self._test._raise_failure()
+        return DataFrame(self._test._running.collected(), self._test.spark).collect()
+
+    def new(self) -> list[Row]:
+        """Those that were not returned by an earlier call."""
+        found = self.rows()[self._taken :]
+        self._taken += len(found)
+        return found
+
+    def latest(self, *key: str) -> dict[Any, Any]:
+        """The last row of each key, as in a table that is updated: the one column besides the key, or a Row of them."""
+        table: dict[Any, Any] = {}
+        for row in self.rows():
+            fields = row.asDict()
+            found = tuple(fields.pop(name) for name in key)
+            [value] = fields.values() if len(fields) == 1 else [Row(**fields)]
+            table[found[0] if len(key) == 1 else found] = value
+        return table
+
+    def until(self, condition: Callable[[list[Row]], bool], within_s: float = DEADLINE_S) -> list[Row]:
+        """Wait for rows while the epoch goes on, to see that they do not wait for its end. For real-time queries."""
+        deadline = time.monotonic() + within_s
+        while not condition(found := self.rows()):
+            if time.monotonic() > deadline:
+                raise _too_slow(f"the results were {found[-20:]}", within_s)
+            time.sleep(LOOKS_EVERY_S)
+        return found
+
+
+class StreamTest:
+    """A query with sources and a clock in the hands of a test. Only one at a time in a process.
+
+    The clock starts at `start` and stands still, but for a few milliseconds in each `process()`. It is what timers
+    and TTL go by; event time and watermarks go by the rows, as always.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        mode: Mode = "real-time",
+        *,
+        start: datetime = datetime(2026, 1, 1, tzinfo=UTC),
+    ) -> None:
+        if mode not in MODES:
+            raise TailraceError(
+                "TAILRACE_TEST_MISUSED", f"there is no mode '{mode}'.", f"give one of {', '.join(MODES)}."
+            )
+        if not is_loaded(spark.sparkContext) or not str(spark.sparkContext.master).startswith("local["):
+            raise TailraceError(
+                "TAILRACE_TEST_MISUSED",
+                "tests need a local session with Tailrace's plugin.",
+                "take tailrace.testing.session(), or tailrace.configure(SparkSession.builder.master('local[8]')).",
+            )
+        self.spark = spark
+        self.mode = mode
+        self._sources: list[Source] = []
+        self._rows: DataFrame | None = None
+        self._running: Any = None
+        self._folder = Path(tempfile.mkdtemp(prefix="tailrace-test-"))
+        self._clock = self._jvm("TestClock").install(int(start.timestamp() * 1000))
+        if self._clock is None:
+            shutil.rmtree(self._folder)
+            raise TailraceError(
+                "TAILRACE_TEST_MISUSED",
+                "another StreamTest is open in this process.",
+                "close it first: use it in a with statement.",
+            )
+
+    def __enter__(self) -> StreamTest:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the query; nothing is left behind."""
+        try:
+            if self._running is not None:
+                self._running.query().stop()
+                self._running.forget()
+                self._running = None
+        finally:
+            self._jvm("TestClock").uninstall()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.getTimeMillis() / 1000, tz=UTC)
+
+    def source(self, schema: str | StructType, partitions: int = 1) -> Source:
+        """A stream of rows: `.rows` is its DataFrame, `.add(…)` gives rows to it."""
+        parsed = schema if isinstance(schema, StructType) else _struct(schema)
+        jvm_source = self._jvm("TestSource")(self.spark._jsparkSession, parsed.json(), partitions, self._clock)
+        self._sources.append(Source(self.spark, parsed, partitions, jvm_source))
+        return self._sources[-1]
+
+    def start(self, rows: DataFrame) -> Results:
+        """Start the query, in update mode."""
+        if self._running is not None:
+            raise TailraceError("TAILRACE_TEST_MISUSED", "the test has a query already.", "take a StreamTest for each.")
+        self._rows = rows
+        self._launch()
+        return Results(self)
+
+    def process(self) -> None:
+        """Everything that was added goes through the query and is committed; what is due by the clock is done."""
+        self._raise_failure()
+        while not self._running.isCommitted():
+            if self.mode == "real-time":
+                # An epoch that is over does not read on.
+                self._wait(self._running.isRead, "the rows were not read")
+            self._run_once()
+        # What the rows changed, such as the watermark, takes effect in the next batch or epoch.
+        self._run_once()
+
+    def advance(self, by: timedelta | None = None, **parts: float) -> None:
+        """Move the clock: `test.advance(minutes=10)`. What was added before is processed before."""
+        self.process()
+        self._clock.advance(int((by or timedelta(**parts)).total_seconds() * 1000))
+        self.process()
+
+    def restart(self) -> None:
+        """Stop the query and start it from its checkpoint, as after a failure: what was not committed is read again."""
+        self._raise_failure()
+        self._running.query().stop()
+        self._launch()
+
+    def _launch(self) -> None:
+        before = self.spark.conf.get(MIN_DURATION_KEY, None)
+        self.spark.conf.set(MIN_DURATION_KEY, str(TICK_MS))
+        try:
+            assert self._rows is not None
+            self._running = self._jvm("TestedQuery")(
+                self.spark._jsparkSession,
+                self._rows._jdf,
+                _java_list(self.spark, (source._jvm_source for source in self._sources)),
+                self._clock,
+                str(self._folder / "checkpoint"),
+                self.mode == "real-time",
+            )
+        finally:
+            if before is None:
+                self.spark.conf.unset(MIN_DURATION_KEY)
+            else:
+                self.spark.conf.set(MIN_DURATION_KEY, before)
+
+    def _run_once(self) -> None:
+        """One batch, or the rest of the open epoch."""
+        before = self._running.currentBatch()
+        self._clock.advance(TICK_MS)
+        if self.mode == "real-time":
+            # An epoch that is planned just after the clock has moved needs another tick.
+            self._wait(
+                lambda: self._running.currentBatch() > before,
+                "the epoch did not end",
+                meanwhile=lambda: self._clock.advance(TICK_MS),
+            )
+        else:
+            self._wait(self._clock.isWaitedFor, "the batch did not end")
+
+    def _wait(
+        self, condition: Callable[[], bool], otherwise: str, meanwhile: Callable[[], object] = lambda: None
+    ) -> None:
+        begun = time.monotonic()
+        turns = 0
+        while not condition():
+            self._raise_failure()
+            if time.monotonic() - begun > DEADLINE_S:
+                raise _too_slow(otherwise, DEADLINE_S)
+            time.sleep(LOOKS_EVERY_S)
+            turns += 1
+            if turns % TURNS_PER_TICK == 0:
+                meanwhile()
+
+    def _raise_failure(self) -> None:
+        if self._running is None:
+            raise TailraceError("TAILRACE_TEST_MISUSED", "no query is running.", "start one: test.start(rows).")
+        failure = StreamingQuery(self._running.query()).exception()
+        if failure is not None:
+            raise failure
+
+    def _jvm(self, name: str) -> Any:
+        return jvm_object(self.spark.sparkContext, f"{TESTING_PACKAGE}.{name}")
+
+
+def _struct(ddl: str) -> StructType:
+    parsed = StructType.fromDDL(ddl)
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+def _java_list(spark: SparkSession, items: Iterable[Any]) -> Any:
+    jvm: Any = spark._jvm
+    made = jvm.java.util.ArrayList()
+    for item in items:
+        made.add(item)
+    return made
+
+
+def _too_slow(what: str, within_s: float) -> TailraceError:
+    return TailraceError(
+        "TAILRACE_TEST_TIMEOUT",
+        f"{what} within {within_s:.0f} s.",
+        "look at the query's plan and at the session's slots: every stage needs one per partition.",
+    )
