@@ -138,7 +138,7 @@ def test_nothing_is_left_behind(sign: signal.Signals, code: int, tmp_path: Path)
     )
     harness.send_signal(sign)
     assert harness.wait(timeout=60) == code
-    until(lambda: not any(alive(pid) for pid in started), "all its processes are gone", within_s=20)
+    until(lambda: not any(alive(pid) for pid in started), "all its processes are gone", within_s=60)
     until(lambda: not list(tmp_path.glob("tailrace-*")), "its data is gone", within_s=90)
 
 

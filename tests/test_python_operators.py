@@ -89,7 +89,7 @@ def test_broadcast_variables_and_accumulators(pipeline: Pipeline) -> None:
     with pipeline.collect() as out, pipeline.running(query, epoch="5 seconds"):
         until(lambda: len(out.rows()) == 10, "ten rows")
         # An accumulator's updates reach the driver with the end of a task, which is the end of an epoch.
-        until(lambda: called.value == 10, "ten calls counted", within_s=20)
+        until(lambda: called.value == 10, "ten calls counted", within_s=60)
     assert sorted(row["name"] for row in out.rows()) == sorted(f"name-{i}" for i in range(10))
 
 
@@ -177,7 +177,7 @@ def test_a_function_over_an_iterator_loads_its_model_once_an_epoch(pipeline: Pip
         for number in range(20):
             pipeline.send(range(number, number + 1))
         until(lambda: len(out.rows()) == 20, "twenty scores")
-        until(lambda: loads.value >= 2, "both tasks of the first epoch", within_s=20)
+        until(lambda: loads.value >= 2, "both tasks of the first epoch", within_s=60)
         epochs = len(pipeline.log("commits")) + 1
         assert loads.value <= 2 * epochs
         assert started.exception() is None

@@ -43,7 +43,7 @@ def test_workers_serve_one_epoch_after_the_other(pipeline: Pipeline, tmp_path: P
         for number in range(4):
             pipeline.send(range(100 * number, 100 * (number + 1)))
             until(lambda: len(out.rows()) == 100 * (number + 1), "the rows of this epoch")  # noqa: B023
-            until(lambda: len(pipeline.log("commits")) > number, "its end", within_s=20)  # noqa: B023
+            until(lambda: len(pipeline.log("commits")) > number, "its end", within_s=60)  # noqa: B023
     assert len(set(pids.read_text().split())) == 2, "a worker for each of two partitions, and no more"
 
 
