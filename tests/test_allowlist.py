@@ -112,7 +112,12 @@ def session_counts(stream: DataFrame) -> DataFrame:
 
 
 REFUSED: dict[str, Callable[[DataFrame], DataFrame]] = {
-    "stream-stream join": lambda stream: stream.join(stream.select("key", "offset"), "key"),
+    "stream-stream join without equal keys": lambda stream: stream.alias("l").join(
+        stream.alias("r"), F.expr("l.offset < r.offset")
+    ),
+    "left anti join of two streams": lambda stream: stream.alias("l").join(
+        stream.alias("r"), F.expr("l.key = r.key"), "left_anti"
+    ),
     "join without equal keys, cross join": lambda stream: stream.join(
         F.broadcast(stream.sparkSession.range(3)), F.col("id") < F.length("value")
     ),

@@ -137,13 +137,38 @@ def two_sources(world: World) -> tuple[DataFrame, DataFrame]:
     return world.rows().select("id", "key"), world.rows(new_topic(world.servers, "more")).select("id", "key")
 
 
+IN_TIME = "l.key = r.key AND r.timestamp BETWEEN l.timestamp AND l.timestamp + INTERVAL 10 SECONDS"
+
+
+def joined(world: World, condition: str, how: str = "inner") -> DataFrame:
+    """Two streams of one topic: each row meets itself."""
+    return late(world).alias("l").join(late(world).alias("r"), F.expr(condition), how).select("l.id", "l.key")
+
+
+def joined_to(world: World, how: str, *, mode: str, sink: str = "kafka") -> Writer:
+    rows = joined(world, IN_TIME, how).select(F.to_json(F.struct("id", "key")).alias("value"))
+    options = {"kafka.bootstrap.servers": world.servers, "topic": world.output}
+    return world.write(rows, sink, mode=mode, **options)
+
+
 def grouped_mean(world: World) -> DataFrame:
     mean: Any = pandas_udf(lambda ids: float(ids.mean()), DoubleType(), PandasUDFType.GROUPED_AGG)
     return world.rows().groupBy("key").agg(mean("id").alias("mean"))
 
 
 BLOCKED_OPERATORS = [
-    operator("stream-stream join", lambda w: two_sources(w)[0].join(two_sources(w)[1].select("key"), "key")),
+    operator("stream-stream join without equal keys", lambda w: joined(w, "l.id < r.id")),
+    operator("left anti join of two streams", lambda w: joined(w, "l.key = r.key", "left_anti")),
+    operator(
+        "outer join of two streams, without time",
+        lambda w: joined(w, "l.key = r.key", "left_outer"),
+        code=BY_SPARK,
+    ),
+    operator(
+        "outer join of two streams, then an aggregation",
+        lambda w: joined(w, IN_TIME, "left_outer").groupBy("key").count(),
+        code=BY_SPARK,
+    ),
     operator("join on a range", lambda w: w.rows().join(F.broadcast(w.table()), F.col("weight") < F.col("id"))),
     operator("join that sorts", lambda w: w.rows().join(w.table().hint("merge"), "key")),
     operator("join that hashes partitions", lambda w: w.rows().join(w.table().hint("shuffle_hash"), "key")),
@@ -290,6 +315,13 @@ BLOCKED_ENDS = [
             **{"kafka.bootstrap.servers": w.servers, "topic": w.output},
         ),
     ),
+    blocked("outer join in update", "TAILRACE_OUTPUT_MODE", lambda w: joined_to(w, "left_outer", mode="update")),
+    blocked("outer join in complete", "TAILRACE_OUTPUT_MODE", lambda w: joined_to(w, "left_outer", mode="complete")),
+    blocked(
+        "a join, each row once",
+        "TAILRACE_NO_ROW_IDENTITY",
+        lambda w: joined_to(w, "inner", mode="append", sink="tailrace-kafka"),
+    ),
     blocked("append", "TAILRACE_OUTPUT_MODE", lambda w: w.to_kafka(w.rows()).outputMode("append")),
     blocked(
         "complete", "TAILRACE_OUTPUT_MODE", lambda w: w.to_kafka(w.rows().groupBy("key").count()).outputMode("complete")
@@ -370,6 +402,12 @@ BLOCKED_CHECKPOINTS = [
 ]
 
 BLOCKED_SLOTS = [
+    blocked(
+        "a join of more partitions than slots",
+        "TAILRACE_TOO_FEW_SLOTS",
+        lambda w: joined_to(w, "inner", mode="append"),
+        partitions=4,
+    ),
     blocked("more partitions than slots", "TAILRACE_TOO_FEW_SLOTS", lambda w: w.to_kafka(w.rows()), partitions=9),
     blocked(
         "more stages than slots",
@@ -442,6 +480,12 @@ ALLOWED = [
     runs("union of two sources", lambda w: two_sources(w)[0].union(two_sources(w)[1])),
     runs("broadcast join", lambda w: w.rows().join(F.broadcast(w.table()), "key")),
     runs("left join with a small table", lambda w: w.rows().join(w.spark.range(3), "id", "left")),
+    runs("join of two streams", lambda w: joined(w, IN_TIME)),
+    runs("join of two streams without time", lambda w: joined(w, "l.key = r.key AND l.id = r.id")),
+    runs("left semi join of two streams", lambda w: joined(w, IN_TIME, "left_semi")),
+    allowed("join of two streams, append", lambda w: joined_to(w, "inner", mode="append")),
+    allowed("left outer join of two streams", lambda w: joined_to(w, "left_outer", mode="append")),
+    allowed("full outer join of two streams", lambda w: joined_to(w, "full_outer", mode="append")),
     runs("groupBy", lambda w: w.rows().groupBy("key").count()),
     runs("count without a key", lambda w: w.rows().groupBy().count()),
     runs("tumbling window", lambda w: late(w).groupBy(F.window("timestamp", "1 minute"), "key").count()),

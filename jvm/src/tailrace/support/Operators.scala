@@ -37,6 +37,12 @@ object Operators {
     yes(RowByRow, "typed map (JVM)", s"$Exec.MapElementsExec"),
     yes(RowByRow, "typed mapPartitions (JVM)", s"$Exec.MapPartitionsExec", "the function must not read ahead."),
     yes(Joins, "stream-static join with a broadcast table", s"$Exec.joins.BroadcastHashJoinExec"),
+    yes(
+      Joins,
+      "stream-stream join",
+      "org.apache.spark.sql.tailrace.join.RealTimeJoinExec",
+      "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row is there, an " +
+        "outer row when an epoch ends. [Joins](joins.md)."),
     yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
     yes(State, "dropDuplicates", s"$Stateful.StreamingDeduplicateExec", "keeps every key, unless a watermark column is among them."),
     yes(State, "withWatermark", s"$Stateful.EventTimeWatermarkExec", "advances when an epoch ends."),
@@ -65,12 +71,21 @@ object Operators {
     yes(NeverWritten, "aggregation's state, save", s"$Stateful.StateStoreSaveExec"),
     yes(NeverWritten, "withWatermark on state", s"$Stateful.UpdateEventTimeColumnExec"))
 
-  val StreamStreamJoin: Support = no(
+  private val sparksStreamJoin = s"$Stateful.join.StreamingSymmetricHashJoinExec"
+
+  val StreamJoinWithoutEqualKeys: Support = no(
     Joins,
-    "stream-stream join",
-    s"$Stateful.join.StreamingSymmetricHashJoinExec",
-    "Spark's operator reads the whole epoch of one side before the other.",
-    s"write the two sides to one topic and aggregate by key; or $useMicroBatch.")
+    "stream-stream join without equal keys",
+    sparksStreamJoin,
+    "each row would have to be compared with all that the other stream has ever brought.",
+    "add an equality of columns to the condition, besides the range in time.")
+
+  val StreamJoinOfAnotherKind: Support = no(
+    Joins,
+    "left anti join of two streams",
+    sparksStreamJoin,
+    "Spark has none.",
+    "join with \"left_outer\" and .outputMode(\"append\"), and keep the rows whose right side is null.")
 
   private val broadcastIt = "broadcast the static side: stream.join(F.broadcast(table), …)."
 
@@ -191,7 +206,7 @@ object Operators {
     "use repartition(n, columns), which hashes.")
 
   private val unsupported = Seq(
-    StreamStreamJoin,
+    StreamJoinWithoutEqualKeys,
     JoinWithoutEqualKeys,
     no(Joins, "join that sorts both sides", s"$Exec.joins.SortMergeJoinExec", holdsRowsBack, broadcastIt),
     no(
@@ -234,7 +249,7 @@ object Operators {
 
   private val byClass = (supported ++ unsupported).map(row => row.className -> row).toMap
 
-  val all: Seq[Support] = supported ++ unsupported ++ Seq(RangeRepartition, UnionInTurn)
+  val all: Seq[Support] = supported ++ unsupported ++ Seq(StreamJoinOfAnotherKind, RangeRepartition, UnionInTurn)
 
   def of(className: String, nodeName: String): Support = byClass.getOrElse(className, unknown(className, nodeName))
 

@@ -40,7 +40,7 @@ def _trigger(facts: Facts) -> Iterator[Finding]:
 def _output(facts: Facts) -> Iterator[Finding]:
     assert facts.writer is not None
     mode = facts.writer["output_mode"]
-    if mode == "update":
+    if mode == "update" or (mode == "append" and facts.described.get("may_append")):
         return
     if not any(state["name"] == "aggregation" for state in facts.described["state"]):
         told = f"'{mode}' becomes 'update', and the rows stay the same: nothing is aggregated."

@@ -13,6 +13,11 @@ from tailrace.preflight.words import first_sentence, size_in_words
 UNKNOWN_BYTES = 2**62
 KNOWN_CHANGES = (
     ("Distinct aggregations", "use F.approx_count_distinct(…), or dropDuplicates before the aggregation."),
+    (
+        "is not supported in Update output mode, only in Append",
+        "an aggregation behind an outer join of two streams is not for Real-Time Mode: write the joined rows to a "
+        "topic, and aggregate them in a query of their own.",
+    ),
     ("pandas UDF", "aggregate with Spark's own functions, and give their result to a pandas_udf."),
 )
 

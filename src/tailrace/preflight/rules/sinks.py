@@ -27,12 +27,25 @@ def unsupported(facts: Facts) -> Iterator[Finding]:
 
 
 def output_mode(facts: Facts) -> Iterator[Finding]:
-    if facts.writer and facts.writer["output_mode"] != "update":
+    if facts.writer is None:
+        return
+    mode, may_append = facts.writer["output_mode"], facts.described.get("may_append", False)
+    outer = next((join for join in facts.described.get("stream_joins", ()) if join["outer"]), None)
+    if mode == "update" and outer is not None and may_append:
         yield blocking(
             "TAILRACE_OUTPUT_MODE",
             "output mode",
-            f"Real-Time Mode has the output mode 'update' alone, and this query has '{facts.writer['output_mode']}'"
-            f"{' (the default)' if facts.writer['output_mode'] == 'append' else ''}.",
+            f"a {outer['kind']} join of two streams has the output mode 'append' alone: a row that has matched nothing "
+            "is written once, when its time is over, and never changed.",
+            '.outputMode("append").',
+            outer.get("line"),
+        )
+    elif mode != "update" and not (mode == "append" and may_append):
+        yield blocking(
+            "TAILRACE_OUTPUT_MODE",
+            "output mode",
+            f"Real-Time Mode has the output mode 'update' alone, and this query has '{mode}'"
+            f"{' (the default)' if mode == 'append' else ''}.",
             '.outputMode("update"): an aggregation then writes each changed row, and anything else what it '
             "wrote before.",
         )
@@ -52,6 +65,15 @@ def no_row_identity(facts: Facts) -> Iterator[Finding]:
                 f"read from Kafka, {plain}",
                 source.get("line"),
             )
+    for join in facts.described.get("stream_joins", ()):
+        yield blocking(
+            "TAILRACE_NO_ROW_IDENTITY",
+            f"{join['kind']} join",
+            "a match of two streams can be completed by either of its rows when it is computed again, so that "
+            f"{EXACTLY_ONCE} could not know it again.",
+            'write with format("kafka"), which may write rows twice after a failure.',
+            join.get("line"),
+        )
     for function in facts.described["python"]:
         if function.get("in_batches"):
             yield blocking(

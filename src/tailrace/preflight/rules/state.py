@@ -22,6 +22,16 @@ def unbounded(facts: Facts) -> Iterator[Finding]:
                 '"timestamp"]); state older than the watermark is then dropped.',
                 kept.get("line"),
             )
+        elif kept["name"] == "join":
+            yield warning(
+                "TAILRACE_UNBOUNDED_STATE",
+                "join",
+                "nothing says when a row of one stream can no longer match one of the other, so that every row of at "
+                "least one side is kept for ever.",
+                "give both sides a watermark, and the condition a range in time in both directions: "
+                'F.expr("a.id = b.id AND b.time BETWEEN a.time AND a.time + INTERVAL 10 MINUTES").',
+                kept.get("line"),
+            )
         elif facts.described["windows"]:
             yield warning(
                 "TAILRACE_UNBOUNDED_STATE",

@@ -2,11 +2,12 @@ package org.apache.spark.sql.tailrace
 
 import scala.util.Try
 
+import org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement
+import org.apache.spark.sql.catalyst.streaming.{InternalOutputModes, WriteToStreamStatement}
 import org.apache.spark.sql.connector.catalog.Table
-import org.apache.spark.sql.execution.streaming.RealTimeTrigger
+import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTimeTrigger}
 import org.apache.spark.sql.tailrace.python.PythonForeachTable
 import org.apache.spark.sql.tailrace.sink.{TailraceKafka, TailraceKafkaTable}
 
@@ -21,10 +22,25 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
     case statement: WriteToStreamStatement if statement.trigger.isInstanceOf[RealTimeTrigger] =>
       val sink = PythonForeachTable.replacing(statement.sink).getOrElse(statement.sink)
       Refusal.of(LogicalOperators.refused(statement.inputQuery), Some(supportOf(sink))).foreach(throw _)
-      statement.copy(sink = sink)
+      if (sink.isInstanceOf[TailraceKafkaTable] && StreamJoins.in(statement.inputQuery).nonEmpty) {
+        throw TailraceKafka.cannotKnowMatches
+      }
+      admitted(statement.copy(sink = sink))
     case statement: WriteToStreamStatement if statement.sink.isInstanceOf[TailraceKafkaTable] => throw TailraceKafka.needsRealTime
     case _ => plan
   }
+
+  /**
+   * Spark's Real-Time Mode admits the output mode `update` alone, and an outer join `append` alone. Where both mean the same, the
+   * statement goes on as one of another trigger, which is not looked at again: the query is run with the one that it was started with.
+   */
+  private def admitted(statement: WriteToStreamStatement): WriteToStreamStatement =
+    if (statement.outputMode == InternalOutputModes.Append && StreamJoins.onlyAppend(statement.inputQuery)) {
+      UnsupportedOperationChecker.checkAdditionalRealTimeModeConstraints(statement.inputQuery, InternalOutputModes.Update)
+      statement.copy(trigger = ProcessingTimeTrigger(0))
+    } else {
+      statement
+    }
 
   // Sinks of the first data source API throw when they are asked for their name.
   def supportOf(sink: Table): Support =

@@ -20,7 +20,7 @@ object LogicalOperators {
     query.collect { case node if node.isStreaming => refusal(node).map(_ -> node) }.flatten
 
   private def refusal(node: LogicalPlan): Option[Support] = node match {
-    case join: Join if join.left.isStreaming && join.right.isStreaming => Some(Operators.StreamStreamJoin)
+    case join: Join if StreamJoins.isOne(join) => StreamJoins.refusal(join)
     case join: Join if ExtractEquiJoinKeys.unapply(join).isEmpty => Some(Operators.JoinWithoutEqualKeys)
     case aggregate: Aggregate if aggregate.groupingExpressions.exists(_.exists(isSessionWindow)) =>
       Some(Operators.SessionWindow)

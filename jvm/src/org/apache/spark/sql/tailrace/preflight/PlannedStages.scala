@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.{SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
+import org.apache.spark.sql.tailrace.join.RealTimeJoinExec
 import org.apache.spark.sql.tailrace.provenance.Stages
 import org.apache.spark.sql.tailrace.python.{RealTimeEvalPythonExec, RealTimeMapInBatchExec}
 
@@ -59,7 +60,7 @@ private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan
     }
 
   private def isOurs(node: SparkPlan): Boolean =
-    node.isInstanceOf[RealTimeEvalPythonExec] || node.isInstanceOf[RealTimeMapInBatchExec]
+    node.isInstanceOf[RealTimeEvalPythonExec] || node.isInstanceOf[RealTimeMapInBatchExec] || node.isInstanceOf[RealTimeJoinExec]
 
   // Spark's aggregation has no state of its own: operators that nobody writes restore and save it around it.
   private def isStateful(node: SparkPlan): Boolean = node.isInstanceOf[StatefulOperator] || isAggregation(node)

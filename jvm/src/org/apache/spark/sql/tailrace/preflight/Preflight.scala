@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTime
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryWrapper
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
-import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery, LogicalOperators}
+import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery, LogicalOperators, StreamJoins}
 
 import tailrace.support.{Operators, Support, Unsupported}
 
@@ -80,6 +80,8 @@ object Preflight {
       ("stateful" -> (query.exists(_.isStateful) || QueryParts.state(query).nonEmpty)) ~
       ("state" -> QueryParts.state(query)) ~
       ("state_before_union" -> QueryParts.stateBeforeUnion(query)) ~
+      ("stream_joins" -> QueryParts.streamJoins(query)) ~
+      ("may_append" -> StreamJoins.onlyAppend(query)) ~
       ("watermarks" -> QueryParts.watermarks(query)) ~
       ("windows" -> QueryParts.windows(query)) ~
       ("python" -> QueryParts.python(query)) ~
@@ -168,7 +170,7 @@ object Preflight {
 
   /** What Spark refuses in any streaming query. */
   private def sparkRefuses(query: LogicalPlan): Option[String] =
-    Try(UnsupportedOperationChecker.checkForStreaming(query, OutputMode.Update())).failed.toOption.map(messageOf)
+    Try(UnsupportedOperationChecker.checkForStreaming(query, Rehearsal.outputModeOf(query))).failed.toOption.map(messageOf)
 
   private def messageOf(failure: Throwable): String = Option(failure.getMessage).getOrElse(failure.toString)
 }

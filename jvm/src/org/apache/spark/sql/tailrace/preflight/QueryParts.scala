@@ -1,11 +1,16 @@
 package org.apache.spark.sql.tailrace.preflight
 
+import java.util.Locale
+
 import org.json4s.JsonAST.JObject
 import org.json4s.JsonDSL._
 
 import org.apache.spark.api.python.PythonEvalType
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper
+import org.apache.spark.sql.tailrace.StreamJoins
 import org.apache.spark.sql.types.LongType
 
 /** What the logical plan tells of a query's state, time and Python code. */
@@ -21,6 +26,7 @@ private[preflight] object QueryParts {
     // SELECT DISTINCT, which becomes an aggregation.
     case node: Distinct => stateful("aggregation", isBounded(node.output), node)
     case node: TransformWithState => stateful("transformWithState", bounded = true, node)
+    case node: Join if StreamJoins.isOne(node) => stateful("join", isBounded(node), node)
   }
 
   /** A stateful operator whose rows go on into a union. */
@@ -31,6 +37,23 @@ private[preflight] object QueryParts {
         ("line" -> SourceLines.of(node)): JObject
     }
   }.flatten
+
+  def streamJoins(query: LogicalPlan): Seq[JObject] = {
+    val outer = StreamJoins.outer(query)
+    StreamJoins.in(query).map { join =>
+      ("kind" -> join.joinType.sql.toLowerCase(Locale.ROOT)) ~ ("outer" -> outer.exists(_ eq join)) ~
+        ("line" -> SourceLines.of(join))
+    }
+  }
+
+  /** Whether time lets both sides of a join forget their rows. */
+  private def isBounded(join: Join): Boolean = join match {
+    case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, left, right, _) =>
+      val (leftTime, rightTime) = StreamingSymmetricHashJoinHelper.getStateWatermark(
+        left.output, right.output, leftKeys, rightKeys, condition, Some(0L), allowMultipleEventTimeColumns = true)
+      leftTime.isDefined && rightTime.isDefined
+    case _ => false
+  }
 
   def watermarks(query: LogicalPlan): Seq[JObject] = streaming(query).collect { case node: EventTimeWatermark =>
     ("column" -> node.eventTime.name) ~ ("delay_ms" -> EventTimeWatermark.getDelayMs(node.delay)) ~

@@ -17,6 +17,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqMetadata
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamingRelation, WatermarkPropagator}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.OutputMode
+import org.apache.spark.sql.tailrace.StreamJoins
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.util.Utils
@@ -68,7 +69,7 @@ private[preflight] final class Rehearsal(
     new IncrementalExecution(
       rehearsing,
       withStandIns,
-      OutputMode.Update(),
+      Rehearsal.outputModeOf(query),
       s"$checkpoint/state",
       UUID.randomUUID(),
       UUID.randomUUID(),
@@ -113,6 +114,9 @@ private[preflight] final class Rehearsal(
 object Rehearsal {
   private val Key = "spark.tailrace.rehearsal"
   private val UnknownPartitions = 2
+
+  /** An outer join cannot be planned for `update`. */
+  def outputModeOf(query: LogicalPlan): OutputMode = if (StreamJoins.onlyAppend(query)) OutputMode.Append() else OutputMode.Update()
 
   /** A plan that is only looked at, and never run. */
   def isOne(plan: SparkPlan): Boolean = plan.conf.getConfString(Key, "false") == "true"

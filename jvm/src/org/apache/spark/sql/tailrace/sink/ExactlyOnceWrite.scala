@@ -10,6 +10,7 @@ import org.apache.spark.sql.execution.datasources.v2.{RealTimeStreamScanExec, Wr
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
+import org.apache.spark.sql.tailrace.join.RealTimeJoinExec
 import org.apache.spark.sql.tailrace.latency.TaskIdentity
 import org.apache.spark.sql.tailrace.poison.PoisonPolicy
 import org.apache.spark.sql.tailrace.provenance.{KafkaStream, Stages}
@@ -136,6 +137,7 @@ object ExactlyOnceWrite {
         s"the source ${scan.stream} gives its rows no offsets, so that a row that comes again cannot be recognised.",
         "read from Kafka, or write with format(\"kafka\"), which may write rows twice after a failure.")
     }
+    plan.collectFirst { case join: RealTimeJoinExec => join }.foreach(_ => throw TailraceKafka.cannotKnowMatches)
     plan.collectFirst { case function: RealTimeMapInBatchExec => function }.foreach { _ =>
       throw new TailraceException(
         "TAILRACE_NO_ROW_IDENTITY",

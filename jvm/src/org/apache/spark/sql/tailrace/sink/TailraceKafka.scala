@@ -32,6 +32,13 @@ object TailraceKafka {
     "TAILRACE_SINK_NEEDS_REAL_TIME",
     s"the sink $Format knows which row is which only in Real-Time Mode.",
     "start the query with .trigger(realTime=…), or write with format(\"kafka\").")
+
+  /** Which of two rows completes a match is a matter of chance, and its state does not say where the other came from. */
+  def cannotKnowMatches: TailraceException = new TailraceException(
+    "TAILRACE_NO_ROW_IDENTITY",
+    "a match of two streams can be completed by either of its rows when it is computed again, so that one that comes again " +
+      "cannot be recognised.",
+    "write with format(\"kafka\"), which may write rows twice after a failure.")
 }
 
 final class TailraceKafkaTable extends Table with SupportsWrite with ReportsSinkMetrics {

@@ -1,0 +1,34 @@
+package org.apache.spark.sql.tailrace
+
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical._
+
+import tailrace.support.{Operators, Support}
+
+/** The joins of two streams in a query as it was written. */
+object StreamJoins {
+  def in(query: LogicalPlan): Seq[Join] = query.collect { case join: Join if isOne(join) => join }
+
+  def isOne(join: Join): Boolean = join.left.isStreaming && join.right.isStreaming
+
+  /** Those that pass rows on alone when their time is over. */
+  def outer(query: LogicalPlan): Seq[Join] = in(query).filter(join => Outer(join.joinType))
+
+  def refusal(join: Join): Option[Support] =
+    if (!Known(join.joinType)) Some(Operators.StreamJoinOfAnotherKind)
+    else if (ExtractEquiJoinKeys.unapply(join).isEmpty) Some(Operators.StreamJoinWithoutEqualKeys)
+    else None
+
+  /**
+   * Whether a query with such a join never changes a row that it has passed on. Then `append`, which is what it is written with in
+   * micro-batch (and must be, if the join is an outer one), means the same as the `update` that Spark's Real-Time Mode demands.
+   */
+  def onlyAppend(query: LogicalPlan): Boolean = in(query).nonEmpty && !query.exists {
+    case node @ (_: Aggregate | _: Distinct | _: TransformWithState | _: TransformWithStateInPySpark) => node.isStreaming
+    case _ => false
+  }
+
+  private val Outer = Set[JoinType](LeftOuter, RightOuter, FullOuter)
+  private val Known = Outer ++ Set(Inner, LeftSemi)
+}

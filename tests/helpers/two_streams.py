@@ -1,0 +1,117 @@
+"""A join of two fresh topics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+import tailrace
+from tailrace import EmbeddedKafka
+from tests.helpers.topics import new_topic
+from tests.helpers.waiting import until
+
+SCHEMA = "id LONG, key STRING, at LONG, value STRING"
+# How late a row may be, and how far apart two rows that belong together.
+DELAY = "10 seconds"
+BEFORE, AFTER = "INTERVAL 5 SECONDS", "INTERVAL 10 SECONDS"
+
+Row = dict[str, Any]
+
+
+class TwoStreams:
+    """Rows have an id, a key, and a time in milliseconds."""
+
+    def __init__(self, spark: SparkSession, kafka: EmbeddedKafka, *, partitions: int = 1) -> None:
+        self.spark = spark
+        self.servers = kafka.bootstrap_servers
+        self.left_topic = new_topic(self.servers, "left", partitions=partitions)
+        self.right_topic = new_topic(self.servers, "right", partitions=partitions)
+        self._producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 0})
+
+    def new_output(self) -> str:
+        return new_topic(self.servers, "joined")
+
+    def left(self) -> DataFrame:
+        return self._read(self.left_topic, "l")
+
+    def right(self) -> DataFrame:
+        return self._read(self.right_topic, "r")
+
+    def _read(self, topic: str, side: str) -> DataFrame:
+        records = (
+            self.spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("subscribe", topic)
+            .option("startingOffsets", "earliest")
+            .load()
+        )
+        row = F.from_json(F.col("value").cast("string"), SCHEMA).alias("row")
+        return (
+            records.select(row)
+            .select(
+                F.col("row.id").alias(f"{side}_id"),
+                F.col("row.key").alias(f"{side}_key"),
+                F.timestamp_millis("row.at").alias(f"{side}_at"),
+                F.col("row.value").alias(f"{side}_value"),
+            )
+            .withWatermark(f"{side}_at", DELAY)
+        )
+
+    def joined(self, how: str) -> DataFrame:
+        return self.left().join(self.right(), belong_together(), how)
+
+    def writer(self, query: DataFrame, output: str, checkpoint: Path, *, mode: str = "append") -> DataStreamWriter:
+        return (
+            query.select(F.to_json(F.struct("*")).alias("value"))
+            .writeStream.format("kafka")
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("topic", output)
+            .option("checkpointLocation", str(checkpoint))
+            .outputMode(mode)
+        )
+
+    def send(self, left: Iterable[Row] = (), right: Iterable[Row] = ()) -> None:
+        """In turn, so that neither side is all there before the other."""
+        left, right = list(left), list(right)
+        for position in range(max(len(left), len(right))):
+            for topic, rows in ((self.left_topic, left), (self.right_topic, right)):
+                if position < len(rows):
+                    row = rows[position]
+                    self._producer.produce(topic, key=row["key"].encode(), value=json.dumps(row).encode())
+        assert self._producer.flush(20) == 0
+
+
+def belong_together() -> Column:
+    return F.expr(f"l_key = r_key AND r_at BETWEEN l_at - {BEFORE} AND l_at + {AFTER}")
+
+
+@contextmanager
+def running(writer: DataStreamWriter, *, epoch: str = "10 minutes") -> Iterator[StreamingQuery]:
+    query = writer.trigger(realTime=epoch).start()  # type: ignore[call-overload]
+    try:
+        yield query
+    finally:
+        failure = query.exception()
+        query.stop()
+        if failure is not None:
+            raise failure
+
+
+def has_read(query: StreamingQuery, rows: int) -> None:
+    """Waits until the run has read so many rows."""
+
+    def read() -> int:
+        if (failure := query.exception()) is not None:
+            raise failure
+        return int(tailrace.latency(query).to_dict()["windows"]["run"]["rows_in"])
+
+    until(lambda: read() >= rows, f"{rows} rows read", within_s=60)
