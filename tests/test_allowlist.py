@@ -122,9 +122,6 @@ REFUSED: dict[str, Callable[[DataFrame], DataFrame]] = {
         F.broadcast(stream.sparkSession.range(3)), F.col("id") < F.length("value")
     ),
     "session window": session_counts,
-    "dropDuplicatesWithinWatermark": lambda stream: stream.withWatermark(
-        "timestamp", "10 seconds"
-    ).dropDuplicatesWithinWatermark(["key"]),
     "applyInPandasWithState": lambda stream: stream.groupBy("key").applyInPandasWithState(
         same, "key STRING", "n LONG", "update", "NoTimeout"
     ),

@@ -52,6 +52,23 @@ METHODS_WE_CALL = {
         "checkAdditionalRealTimeModeConstraints",
         "checkForStreaming",
     },
+    "org.apache.spark.sql.execution.ObjectOperator": {"deserializeRowToObject"},
+    "org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec": {
+        "child",
+        "copy",
+        "groupingAttributes",
+        "hasInitialState",
+        "isRealTimeMode",
+        "keyDeserializer",
+        "statefulProcessor",
+        "timeMode",
+    },
+    "org.apache.spark.sql.streaming.StatefulProcessor": {
+        "getHandle",
+        "handleExpiredTimer",
+        "handleInputRows",
+        "setHandle",
+    },
     "org.apache.spark.sql.execution.streaming.operators.stateful.WatermarkSupport$": {
         "findEventTimeColumn",
         "watermarkExpression",
@@ -189,6 +206,10 @@ NAMES_IN_PYSPARKS_WORKER = {
     "pyspark.worker_util": {"get_sock_file_to_executor"},
     "pyspark.serializers": {"CPickleSerializer", "SpecialLengths", "write_int"},
 }
+# Spark has not got round to these; our tests compare them with micro-batch.
+ADMITTED_BY_TESTS = {
+    "org.apache.spark.sql.execution.streaming.operators.stateful.StreamingDeduplicateWithinWatermarkExec"
+}
 SETTINGS_WE_USE = [
     "spark.sql.streaming.realTimeMode.allowlistCheck",
     "spark.sql.streaming.realTimeMode.minBatchDuration",
@@ -257,7 +278,7 @@ def test_our_registry_is_at_least_as_strict_as_sparks_allowlist(jvm: Any) -> Non
         allowed = allowlist.get(module.getField("MODULE$").get(None))
         admitted = {row.className() for row in rows(ours) if row.level().getClass().getSimpleName() == "Supported"}
         assert admitted
-        not_sparks = {name for name in admitted if not allowed.contains(name)}
+        not_sparks = {name for name in admitted if not allowed.contains(name)} - ADMITTED_BY_TESTS
         assert not_sparks
         assert sorted(name for name in not_sparks if not name.startswith("org.apache.spark.sql.tailrace.")) == []
 

@@ -17,21 +17,13 @@ from pyspark.sql import functions as F
 import tailrace
 from tailrace import EmbeddedKafka
 from tests.helpers.topics import Collector
-from tests.helpers.two_streams import Row, TwoStreams, has_read, running
+from tests.helpers.two_streams import LIKE_REAL_TIME, Row, TwoStreams, has_read, running
 from tests.helpers.waiting import until
 
 KINDS = ("inner", "left_outer", "right_outer", "full_outer", "left_semi")
 # No test waits for the end of an epoch.
 LONG_BEFORE_THE_EPOCH_ENDS_S = 40
 CASES = 200
-# State that either mode can go on with; and a batch for each epoch, and no more.
-LIKE_REAL_TIME = {
-    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-}
 
 
 @pytest.fixture(scope="module")

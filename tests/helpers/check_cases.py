@@ -159,10 +159,10 @@ def grouped_mean(world: World) -> DataFrame:
 BLOCKED_OPERATORS = [
     operator("stream-stream join without equal keys", lambda w: joined(w, "l.id < r.id")),
     operator("left anti join of two streams", lambda w: joined(w, "l.key = r.key", "left_anti")),
-    operator(
+    blocked(
         "outer join of two streams, without time",
-        lambda w: joined(w, "l.key = r.key", "left_outer"),
-        code=BY_SPARK,
+        BY_SPARK,
+        lambda w: w.to_kafka(joined(w, "l.key = r.key", "left_outer")).outputMode("append"),
     ),
     operator(
         "outer join of two streams, then an aggregation",
@@ -180,7 +180,6 @@ BLOCKED_OPERATORS = [
     operator("join with a table of unknown size", lambda w: w.rows().join(w.table(), "key", "left")),
     operator("cross join", lambda w: w.rows().crossJoin(w.table().select("weight"))),
     operator("session window", lambda w: late(w).groupBy(F.session_window("timestamp", "5 seconds"), "key").count()),
-    operator("dropDuplicatesWithinWatermark", lambda w: late(w).dropDuplicatesWithinWatermark(["key"])),
     operator(
         "applyInPandasWithState",
         lambda w: w.rows().groupBy("key").applyInPandasWithState(same, "key STRING", "n LONG", "update", "NoTimeout"),
@@ -217,6 +216,13 @@ BLOCKED_OPERATORS = [
             two_sources(w)[0].groupBy("key").agg(F.max("id").alias("id")).select("id", "key").union(two_sources(w)[1])
         ),
         code="TAILRACE_STATE_BEFORE_UNION",
+    ),
+    operator(
+        "a join before a union",
+        lambda w: joined(w, IN_TIME).union(two_sources(w)[1]),
+        code="TAILRACE_STATE_BEFORE_UNION",
+        settings={"spark.sql.shuffle.partitions": "1"},
+        partitions=1,
     ),
     operator(
         "dropDuplicates before a union",
@@ -494,6 +500,7 @@ ALLOWED = [
     runs("rollup", lambda w: w.rows().rollup("key").count()),
     runs("dropDuplicates", lambda w: w.rows().dropDuplicates(["id"])),
     runs("dropDuplicates with event time", lambda w: late(w).dropDuplicates(["id", "timestamp"])),
+    runs("dropDuplicatesWithinWatermark", lambda w: late(w).dropDuplicatesWithinWatermark(["key"])),
     runs("dropDuplicates, then groupBy", lambda w: w.rows().dropDuplicates(["id"]).groupBy("key").count()),
     runs("repartition by number", lambda w: w.rows().repartition(2)),
     runs("repartition by column", lambda w: w.rows().repartition(2, "key")),

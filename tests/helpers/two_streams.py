@@ -23,6 +23,14 @@ SCHEMA = "id LONG, key STRING, at LONG, value STRING"
 # How late a row may be, and how far apart two rows that belong together.
 DELAY = "10 seconds"
 BEFORE, AFTER = "INTERVAL 5 SECONDS", "INTERVAL 10 SECONDS"
+# State that either mode can go on with; and a batch for each epoch, and no more.
+LIKE_REAL_TIME = {
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}
 
 Row = dict[str, Any]
 

@@ -45,8 +45,17 @@ object Operators {
         "outer row when an epoch ends. [Joins](joins.md)."),
     yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
     yes(State, "dropDuplicates", s"$Stateful.StreamingDeduplicateExec", "keeps every key, unless a watermark column is among them."),
+    yes(
+      State,
+      "dropDuplicatesWithinWatermark",
+      s"$Stateful.StreamingDeduplicateWithinWatermarkExec",
+      "keeps a key for the watermark's delay and up to two epochs more."),
     yes(State, "withWatermark", s"$Stateful.EventTimeWatermarkExec", "advances when an epoch ends."),
-    yes(State, "transformWithState (JVM)", s"$Stateful.transformwithstate.TransformWithStateExec"),
+    yes(
+      State,
+      "transformWithState (JVM)",
+      s"$Stateful.transformwithstate.TransformWithStateExec",
+      "timers in processing time and TTL do not wait for a row; timers in event time fire when an epoch ends."),
     yes(
       PythonCode,
       "udf, pandas_udf, arrow_udf",
@@ -58,6 +67,7 @@ object Operators {
     yes(NeverWritten, "the origin of a row, noted", s"$Provenance.FollowFromSourceExec"),
     yes(NeverWritten, "the origin of a row, into a shuffle", s"$Provenance.FollowIntoShuffleExec"),
     yes(NeverWritten, "the origin of a row, out of a shuffle", s"$Provenance.FollowOutOfShuffleExec"),
+    yes(NeverWritten, "time that passes without a row", "org.apache.spark.sql.tailrace.state.IdleTicksExec"),
     yes(NeverWritten, "a row that cannot be processed, caught", "org.apache.spark.sql.tailrace.poison.PoisonGuardExec"),
     yes(NeverWritten, "an epoch's latency in its progress", s"$Latency.LatencyInProgressExec"),
     yes(NeverWritten, "typed objects in (JVM)", s"$Exec.DeserializeToObjectExec"),
@@ -102,13 +112,6 @@ object Operators {
     s"$Stateful.SessionWindowStateStoreSaveExec",
     "a session closes when time passes, and within an epoch the watermark stands still.",
     s"use a tumbling or sliding window(…); or $useMicroBatch.")
-
-  val DeduplicateWithinWatermark: Support = no(
-    State,
-    "dropDuplicatesWithinWatermark",
-    s"$Stateful.StreamingDeduplicateWithinWatermarkExec",
-    "it is not yet tested in Real-Time Mode.",
-    "use dropDuplicates, which keeps every key it has seen.")
 
   val FlatMapGroupsWithState: Support = no(
     State,
@@ -219,7 +222,6 @@ object Operators {
     SessionWindow,
     hidden(SessionWindow, s"$Stateful.SessionWindowStateStoreRestoreExec"),
     hidden(SessionWindow, s"$Exec.aggregate.MergingSessionsExec"),
-    DeduplicateWithinWatermark,
     FlatMapGroupsWithState,
     PythonTransformWithState,
     ApplyInPandasWithState,

@@ -18,6 +18,11 @@ KNOWN_CHANGES = (
         "an aggregation behind an outer join of two streams is not for Real-Time Mode: write the joined rows to a "
         "topic, and aggregate them in a query of their own.",
     ),
+    (
+        "without a watermark in the join keys",
+        "give both sides a watermark, and the condition a range in time: "
+        'F.expr("a.id = b.id AND b.time BETWEEN a.time AND a.time + INTERVAL 10 MINUTES").',
+    ),
     ("pandas UDF", "aggregate with Spark's own functions, and give their result to a pandas_udf."),
 )
 
@@ -37,8 +42,8 @@ def state_before_union(facts: Facts) -> Iterator[Finding]:
         yield blocking(
             "TAILRACE_STATE_BEFORE_UNION",
             "union",
-            "one side of the union keeps state (an aggregation, dropDuplicates, transformWithState); Spark's Real-Time "
-            "Mode allows that only behind the union.",
+            "one side of the union keeps state (an aggregation, dropDuplicates, a join, transformWithState); Spark's "
+            "Real-Time Mode allows that only behind the union.",
             "move the union before the stateful operation, or write the two sides with two queries.",
             place.get("line"),
         )

@@ -3,7 +3,7 @@ package org.apache.spark.sql.tailrace
 import scala.util.Try
 
 import org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.streaming.{InternalOutputModes, WriteToStreamStatement}
 import org.apache.spark.sql.connector.catalog.Table
@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTime
 import org.apache.spark.sql.tailrace.python.PythonForeachTable
 import org.apache.spark.sql.tailrace.sink.{TailraceKafka, TailraceKafkaTable}
 
+import tailrace.TailraceException
 import tailrace.support.{Sinks, Support}
 
 /**
@@ -22,6 +23,8 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
     case statement: WriteToStreamStatement if statement.trigger.isInstanceOf[RealTimeTrigger] =>
       val sink = PythonForeachTable.replacing(statement.sink).getOrElse(statement.sink)
       Refusal.of(LogicalOperators.refused(statement.inputQuery), Some(supportOf(sink))).foreach(throw _)
+      statement.inputQuery.collect { case union: Union => StreamJoins.stateSparkDoesNotKnow(union) }.flatten.headOption
+        .foreach(_ => throw stateBeforeUnion)
       if (sink.isInstanceOf[TailraceKafkaTable] && StreamJoins.in(statement.inputQuery).nonEmpty) {
         throw TailraceKafka.cannotKnowMatches
       }
@@ -29,6 +32,12 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
     case statement: WriteToStreamStatement if statement.sink.isInstanceOf[TailraceKafkaTable] => throw TailraceKafka.needsRealTime
     case _ => plan
   }
+
+  private def stateBeforeUnion = new TailraceException(
+    "TAILRACE_STATE_BEFORE_UNION",
+    "one side of the union keeps state (a join of two streams, dropDuplicatesWithinWatermark), and Real-Time Mode allows that " +
+      "only behind the union.",
+    "move the union before it, or write the two sides with two queries.")
 
   /**
    * Spark's Real-Time Mode admits the output mode `update` alone, and an outer join `append` alone. Where both mean the same, the

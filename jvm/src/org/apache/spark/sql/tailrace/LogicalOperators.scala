@@ -24,7 +24,6 @@ object LogicalOperators {
     case join: Join if ExtractEquiJoinKeys.unapply(join).isEmpty => Some(Operators.JoinWithoutEqualKeys)
     case aggregate: Aggregate if aggregate.groupingExpressions.exists(_.exists(isSessionWindow)) =>
       Some(Operators.SessionWindow)
-    case _: DeduplicateWithinWatermark => Some(Operators.DeduplicateWithinWatermark)
     case _: FlatMapGroupsWithState => Some(Operators.FlatMapGroupsWithState)
     case _: TransformWithStateInPySpark => Some(Operators.PythonTransformWithState)
     case _: FlatMapGroupsInPandasWithState => Some(Operators.ApplyInPandasWithState)

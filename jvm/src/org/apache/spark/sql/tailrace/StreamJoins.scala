@@ -29,6 +29,12 @@ object StreamJoins {
     case _ => false
   }
 
+  /** Below a union, where Spark's Real-Time Mode wants no state: it does not look for operators that it would not run. */
+  def stateSparkDoesNotKnow(union: Union): Seq[LogicalPlan] = union.collect {
+    case join: Join if isOne(join) => join
+    case node: DeduplicateWithinWatermark if node.isStreaming => node
+  }
+
   private val Outer = Set[JoinType](LeftOuter, RightOuter, FullOuter)
   private val Known = Outer ++ Set(Inner, LeftSemi)
 }

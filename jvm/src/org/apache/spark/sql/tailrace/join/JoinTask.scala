@@ -8,6 +8,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.Streamin
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager.KeyToValuePair
 import org.apache.spark.sql.execution.streaming.state.StateStoreMetrics
+import org.apache.spark.sql.tailrace.feed.Arrival
 import org.apache.spark.util.CompletionIterator
 
 /** Joins the rows of one partition, one at a time, whichever side they are of. */
@@ -31,17 +32,17 @@ private[join] final class JoinTask(
 
   /** What the row makes with those of the other side; when all of it has been taken, the row itself is kept. */
   def join(arrival: Arrival): Iterator[InternalRow] = {
-    val (own, row) = (sideOf(arrival), arrival.row)
+    val (own, row, isLeft) = (sideOf(arrival), arrival.row.asInstanceOf[UnsafeRow], isOfLeft(arrival))
     if (!own.mayMatch.eval(row)) {
-      if (isOuter(arrival.isLeft)) Iterator.single(alone(row, arrival.isLeft)) else Iterator.empty
+      if (isOuter(isLeft)) Iterator.single(alone(row, isLeft)) else Iterator.empty
     } else {
       val key = own.keyOf(row)
-      val found = matchesOf(key, row, arrival.isLeft)
+      val found = matchesOf(key, row, isLeft)
       val isMatched = found.hasNext
       CompletionIterator[InternalRow, Iterator[InternalRow]](
-        resultsOf(row, arrival.isLeft, found),
+        resultsOf(row, isLeft, found),
         // A row of a left semi join that has been passed on is not needed again.
-        if (!(joinType == LeftSemi && arrival.isLeft && isMatched)) {
+        if (!(joinType == LeftSemi && isLeft && isMatched)) {
           own.state.append(key, row, isMatched)
           updatedRows += 1
         })
@@ -123,5 +124,7 @@ private[join] final class JoinTask(
         JoinStateStoreCkptInfo(left.state.getLatestCheckpointInfo(), right.state.getLatestCheckpointInfo()))
     }
 
-  private def sideOf(arrival: Arrival): JoinSideState = if (arrival.isLeft) left else right
+  private def isOfLeft(arrival: Arrival): Boolean = arrival.input == 0
+
+  private def sideOf(arrival: Arrival): JoinSideState = if (isOfLeft(arrival)) left else right
 }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.tailrace.join
 import java.util.concurrent.TimeUnit.NANOSECONDS
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.tailrace.feed.Arrivals
 import org.apache.spark.sql.tailrace.provenance.CurrentRow
 
 /** How long a task has worked, without the time in which it waited for rows. */
@@ -53,12 +54,13 @@ private[join] final class JoinedRows(
 
   private def following(): Iterator[InternalRow] = {
     val began = System.nanoTime()
+    // If an input fails, it is not the fault of the row that was here last; and what comes at the end is made of none.
+    current.forget()
     val arrival = arrivals.next()
     waitedNanos += System.nanoTime() - began
     if (arrival == null) {
       inputHasEnded = true
       workedBeforeEnd = workedNanos
-      current.forget()
       task.outerRows()
     } else {
       current.restore(arrival.origin)

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.tailrace.join
 
+import org.apache.hadoop.conf.Configuration
+
 import org.apache.spark.TaskContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -12,6 +14,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.Streamin
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SessionState
 import org.apache.spark.sql.streaming.OutputMode
+import org.apache.spark.sql.tailrace.feed.{Arrivals, FollowedRows}
 import org.apache.spark.sql.tailrace.provenance.CurrentRow
 import org.apache.spark.util.SerializableConfiguration
 
@@ -46,7 +49,6 @@ final class RealTimeJoinExec(
       left,
       right,
       outputMode) {
-  import RealTimeJoinExec._
   import SideTimes.ordinalOfWatermark
 
   override def nodeName: String = "RealTimeJoin"
@@ -58,18 +60,18 @@ final class RealTimeJoinExec(
     val hadoopConf = SerializableConfiguration.broadcast(
       sparkContext,
       SessionState.newHadoopConf(sparkContext.hadoopConfiguration, conf))
-    followed(left.execute()).stateStoreAwareZipPartitions(
-      followed(right.execute()), getStateInfo, stateStoreNames, coordinator) { (partition, leftRows, rightRows) =>
-      join(partition, leftRows.asInstanceOf[SideRows], rightRows.asInstanceOf[SideRows], storeConf, hadoopConf.value.value)
+    FollowedRows.of(left.execute()).stateStoreAwareZipPartitions(
+      FollowedRows.of(right.execute()), getStateInfo, stateStoreNames, coordinator) { (partition, leftRows, rightRows) =>
+      join(partition, leftRows.asInstanceOf[FollowedRows], rightRows.asInstanceOf[FollowedRows], storeConf, hadoopConf.value.value)
     }
   }
 
   private def join(
       partition: Int,
-      leftRows: SideRows,
-      rightRows: SideRows,
+      leftRows: FollowedRows,
+      rightRows: FollowedRows,
       storeConf: StateStoreConf,
-      hadoopConf: org.apache.hadoop.conf.Configuration): Iterator[InternalRow] = {
+      hadoopConf: Configuration): Iterator[InternalRow] = {
     val bothSides = left.output ++ right.output
     val matches = Predicate.create(condition.bothSides.getOrElse(Literal(true)), bothSides)
     val checkpoints =
@@ -112,7 +114,7 @@ final class RealTimeJoinExec(
     val projection =
       if (joinType == LeftSemi) UnsafeProjection.create(output, output) else UnsafeProjection.create(bothSides, output)
     val outputRow = CurrentRow.ofThisTask()
-    val arrivals = new Arrivals(leftRows, rightRows, TaskContext.get())
+    val arrivals = new Arrivals(Seq(leftRows, rightRows), "join", TaskContext.get())
     val (rowsOut, rowsLate) = (longMetric("numOutputRows"), longMetric("numRowsDroppedByWatermark"))
     new JoinedRows(task, arrivals, outputRow, onLate = () => rowsLate += 1, onEnd = times => commit(task, times)).map { row =>
       rowsOut += 1
@@ -174,8 +176,4 @@ object RealTimeJoinExec {
     replaced.copyTagsFrom(join)
     replaced
   }
-
-  /** Where the rows of a side come from is written by one thread, and that of the other side's by another. */
-  private def followed(rows: RDD[InternalRow]): RDD[InternalRow] =
-    rows.mapPartitionsInternal(new SideRows(_, CurrentRow.acrossThreads()._1))
 }

@@ -48,6 +48,9 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
       val below = fs.makeQualified(root).toUri.relativize(fs.makeQualified(folder.getPath).toUri).getPath
       fs.copyToLocalFile(false, folder.getPath, new Path(new File(target, below).toURI), true)
     }
+    // Spark looks whether the epoch is in the log before it reads what was noted of the state in it.
+    val offsets = Files.createDirectories(target.toPath.resolve("offsets"))
+    lastOffsets.foreach(epoch => Files.createFile(offsets.resolve(epoch.toString)))
   }
 
   def json: JObject = {

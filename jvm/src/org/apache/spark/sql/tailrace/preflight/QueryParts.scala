@@ -20,6 +20,7 @@ private[preflight] object QueryParts {
   /** The operators that keep state, and whether a watermark lets them forget it. */
   def state(query: LogicalPlan): Seq[JObject] = streaming(query).collect {
     case node: Deduplicate => stateful("dropDuplicates", isBounded(keysOf(node)), node)
+    case node: DeduplicateWithinWatermark => stateful("dropDuplicatesWithinWatermark", bounded = true, node)
     case node: Aggregate if node.groupingExpressions.exists(_.exists(isSession)) =>
       stateful("session window", bounded = true, node)
     case node: Aggregate => stateful("aggregation", isBounded(node.groupingExpressions), node)
@@ -35,7 +36,7 @@ private[preflight] object QueryParts {
       case node @ (_: Aggregate | _: TransformWithState | _: TransformWithStateInPySpark | _: Deduplicate)
           if node.isStateful =>
         ("line" -> SourceLines.of(node)): JObject
-    }
+    } ++ StreamJoins.stateSparkDoesNotKnow(union).map(node => ("line" -> SourceLines.of(node)): JObject)
   }.flatten
 
   def streamJoins(query: LogicalPlan): Seq[JObject] = {
