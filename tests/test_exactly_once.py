@@ -77,6 +77,12 @@ def first_of_each(pipeline: Pipeline) -> DataFrame:
     return pipeline.rows().withColumn("number", F.expr("id div 3")).dropDuplicates(["number"])
 
 
+def first_of_each_for_an_hour(pipeline: Pipeline) -> DataFrame:
+    rows = pipeline.rows().withColumn("number", F.expr("id div 3"))
+    sent = rows.withColumn("sent_at", F.expr("timestamp_micros(sent_ns div 1000)")).withWatermark("sent_at", "1 hour")
+    return sent.dropDuplicatesWithinWatermark(["number"])
+
+
 def by_id(rows: list[dict[str, Any]]) -> Counter[Any]:
     return Counter(row["id"] for row in rows)
 
@@ -201,14 +207,15 @@ def test_a_replay_that_takes_longer_than_an_epoch(
         pipeline.spark.conf.unset("spark.sql.streaming.realTimeMode.minBatchDuration")
 
 
-def test_the_first_of_each_once(pipeline: Pipeline) -> None:
+@pytest.mark.parametrize("query_of", [first_of_each, first_of_each_for_an_hour])
+def test_the_first_of_each_once(pipeline: Pipeline, query_of: Callable[[Pipeline], DataFrame]) -> None:
     with pipeline.collect() as out, ContinuousLoad(pipeline.servers, pipeline.input, per_second=300) as load:
         for _ in range(RUNS):
-            with pipeline.running(first_of_each(pipeline), epoch=EPOCH, sink=SINK):
+            with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
                 so_far = len(out.rows())
                 until(lambda: len(out.rows()) > so_far + 100, "rows flow", within_s=SOON_S)  # noqa: B023
         load.stop()
         numbers = -(-load.sent // 3)
-        with pipeline.running(first_of_each(pipeline), epoch=EPOCH, sink=SINK):
+        with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
             until(lambda: len(out.rows()) >= numbers, "all are out", within_s=SOON_S)
         assert Counter(row["number"] for row in out.rows()) == Counter(range(numbers))

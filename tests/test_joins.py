@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -150,19 +150,9 @@ def test_the_same_rows_as_in_micro_batch(streams: TwoStreams, tmp_path: Path) ->
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("state_format", ["2", "3", "4"])
-def test_the_same_rows_for_every_kind_and_format(streams: TwoStreams, tmp_path: Path, state_format: str) -> None:
-    with setting(streams.spark, "spark.sql.streaming.join.stateFormatVersion", state_format):
-        compare_modes(streams, tmp_path, KINDS, seed=int(state_format))
-
-
-@contextmanager
-def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
-    spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        spark.conf.unset(key)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_rows_for_every_kind(streams: TwoStreams, tmp_path: Path, seed: int) -> None:
+    compare_modes(streams, tmp_path, KINDS, seed)
 
 
 def test_a_checkpoint_moves_between_the_modes(streams: TwoStreams, tmp_path: Path) -> None:

@@ -145,6 +145,10 @@ def joined(world: World, condition: str, how: str = "inner") -> DataFrame:
     return late(world).alias("l").join(late(world).alias("r"), F.expr(condition), how).select("l.id", "l.key")
 
 
+def three_streams(world: World) -> DataFrame:
+    return joined(world, IN_TIME).join(world.rows().select("id", "key", "value"), ["id", "key"])
+
+
 def joined_to(world: World, how: str, *, mode: str, sink: str = "kafka") -> Writer:
     rows = joined(world, IN_TIME, how).select(F.to_json(F.struct("id", "key")).alias("value"))
     options = {"kafka.bootstrap.servers": world.servers, "topic": world.output}
@@ -424,6 +428,16 @@ BLOCKED_SLOTS = [
 ]
 
 BLOCKED_SETTINGS = [
+    # Spark starts it, once.
+    *(
+        blocked(
+            f"a join with state in format {version}",
+            "TAILRACE_SETTING_REFUSED",
+            lambda w: joined_to(w, "inner", mode="append"),
+            settings={"spark.sql.streaming.join.stateFormatVersion": version},
+        )
+        for version in ("3", "4")
+    ),
     blocked(
         "state outside RocksDB",
         "TAILRACE_SETTING_REFUSED",
@@ -488,6 +502,9 @@ ALLOWED = [
     runs("left join with a small table", lambda w: w.rows().join(w.spark.range(3), "id", "left")),
     runs("join of two streams", lambda w: joined(w, IN_TIME)),
     runs("join of two streams without time", lambda w: joined(w, "l.key = r.key AND l.id = r.id")),
+    runs("join of two streams, then groupBy", lambda w: joined(w, IN_TIME).groupBy("key").count(), partitions=1),
+    runs("join of two streams, then udf", lambda w: joined(w, IN_TIME).select(arrow("id").alias("id")), partitions=1),
+    runs("join of three streams", three_streams, partitions=1),
     runs("left semi join of two streams", lambda w: joined(w, IN_TIME, "left_semi")),
     allowed("join of two streams, append", lambda w: joined_to(w, "inner", mode="append")),
     allowed("left outer join of two streams", lambda w: joined_to(w, "left_outer", mode="append")),

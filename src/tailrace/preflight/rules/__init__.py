@@ -39,6 +39,7 @@ RULES: tuple[Rule, ...] = (
     checkpoint.state_format,
     checkpoint.other_state,
     settings.refused,
+    settings.join_state,
     settings.sparks_allowlist,
     settings.speculation,
     settings.dynamic_allocation,

@@ -14,6 +14,7 @@ from tailrace.preflight.findings import Finding, blocking, warning
 PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+JOIN_KEY = "spark.sql.streaming.join.stateFormatVersion"
 SORT_KEY = "spark.sql.execution.sortBeforeRepartition"
 ALLOWLIST_KEY = "spark.sql.streaming.realTimeMode.allowlistCheck"
 SPECULATION_KEY = "spark.speculation"
@@ -39,6 +40,19 @@ def _refused(key: str, value: str, why: str) -> Finding:
         f"{key} is {value}, and Spark does not start a real-time query then. {why}",
         f'spark.conf.unset("{key}").',
     )
+
+
+def join_state(facts: Facts) -> Iterator[Finding]:
+    """From version 3 on Spark looks for the state's schema under an epoch that Real-Time Mode has not written yet."""
+    version = facts.settings.given(JOIN_KEY)
+    if version in ("3", "4") and facts.described.get("stream_joins"):
+        yield blocking(
+            "TAILRACE_SETTING_REFUSED",
+            JOIN_KEY,
+            f"{JOIN_KEY} is {version}: Spark 4.3 would start the join in Real-Time Mode, and never again from its "
+            "checkpoint.",
+            f'spark.conf.unset("{JOIN_KEY}").',
+        )
 
 
 def sparks_allowlist(facts: Facts) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ private[join] final class JoinSideState(
     state match {
       case scanned: SupportsEvictByCondition if isOfKey(by) => scanned.evictByKeyCondition(isOld(by))
       case scanned: SupportsEvictByCondition => scanned.evictByValueCondition(isOld(by))
-      case sorted: SupportsEvictByTimestamp => sorted.evictByTimestamp(until(by), since(by))
+      case sorted: SupportsEvictByTimestamp => sorted.evictByTimestamp(until(by))
       case other => throw unknown(other)
     }
   }
@@ -38,7 +38,7 @@ private[join] final class JoinSideState(
     state match {
       case scanned: SupportsEvictByCondition if isOfKey(by) => scanned.evictAndReturnByKeyCondition(isOld(by))
       case scanned: SupportsEvictByCondition => scanned.evictAndReturnByValueCondition(isOld(by))
-      case sorted: SupportsEvictByTimestamp => sorted.evictAndReturnByTimestamp(until(by), since(by))
+      case sorted: SupportsEvictByTimestamp => sorted.evictAndReturnByTimestamp(until(by))
       case other => throw unknown(other)
     }
   }
@@ -51,15 +51,11 @@ private[join] final class JoinSideState(
     predicate.eval(_)
   }
 
-  // Watermarks are in milliseconds, and times in the state in microseconds.
+  // Watermarks are in milliseconds, and times in the state in microseconds. Spark begins where the last epoch ended; rows that were
+  // too old already when they came would stay behind.
   private def until(by: JoinStateWatermarkPredicate): Long = by match {
     case ofKey: JoinStateKeyWatermarkPredicate => ofKey.stateWatermark * 1000
     case ofValue: JoinStateValueWatermarkPredicate => ofValue.stateWatermark * 1000
-  }
-
-  private def since(by: JoinStateWatermarkPredicate): Option[Long] = by match {
-    case ofKey: JoinStateKeyWatermarkPredicate => ofKey.prevStateWatermark.map(_ * 1000)
-    case ofValue: JoinStateValueWatermarkPredicate => ofValue.prevStateWatermark.map(_ * 1000)
   }
 
   private def unknown(other: SymmetricHashJoinStateManager) =

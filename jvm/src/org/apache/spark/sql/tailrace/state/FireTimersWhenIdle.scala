@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.ProcessingTime
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.tailrace.poison.{PoisonGuardExec, PoisonPolicy}
 import org.apache.spark.sql.tailrace.provenance.Stages
 
@@ -15,7 +16,11 @@ import org.apache.spark.sql.tailrace.provenance.Stages
  * Timers in event time go by the watermark, which stands still within an epoch.
  */
 object FireTimersWhenIdle extends Rule[SparkPlan] {
-  override def apply(plan: SparkPlan): SparkPlan = if (plan.exists(waitsForRows)) fired(plan, PoisonPolicy.of(plan)) else plan
+  override def apply(plan: SparkPlan): SparkPlan = {
+    // A user who keeps Spark's allowlist in force keeps our operators out: Spark would refuse the query for them.
+    val mayBe = !plan.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK)
+    if (mayBe && plan.exists(waitsForRows)) fired(plan, PoisonPolicy.of(plan)) else plan
+  }
 
   private def fired(plan: SparkPlan, onError: PoisonPolicy): SparkPlan = plan.transformUp {
     case operator: TransformWithStateExec if waitsForRows(operator) =>
