@@ -7,7 +7,7 @@ import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery}
 import org.apache.spark.sql.tailrace.drain.AllowDrains
 import org.apache.spark.sql.tailrace.join.ReplaceJoins
 import org.apache.spark.sql.tailrace.provenance.FollowRows
-import org.apache.spark.sql.tailrace.python.ReplacePythonOperators
+import org.apache.spark.sql.tailrace.python.{HideTransformWithState, PlanTransformWithState, ReplacePythonOperators}
 import org.apache.spark.sql.tailrace.state.FireTimersWhenIdle
 import org.apache.spark.sql.tailrace.warmup.WarmStart
 
@@ -15,6 +15,7 @@ import org.apache.spark.sql.tailrace.warmup.WarmStart
  * What Tailrace adds to a session, in the order in which a query meets it:
  *
  *  1. [[CheckRealTimeQuery]]: at `start()`, refuses what cannot run in Real-Time Mode, and says what to do instead.
+ *  1. [[HideTransformWithState]], [[PlanTransformWithState]]: plan Python's `transformWithState` row by row.
  *  1. [[ReplacePythonOperators]]: before each epoch, gives Python functions operators that pass rows on at once.
  *  1. [[ReplaceJoins]]: the same for joins of two streams.
  *  1. [[FireTimersWhenIdle]]: lets the timers of `transformWithState` fire while no row comes.
@@ -30,6 +31,9 @@ class TailraceExtensions extends (SparkSessionExtensions => Unit) {
     // The batch for hints is the only injected one that still sees the statement with its trigger:
     // Spark's own resolution rules come before all others and drop it.
     extensions.injectHintResolutionRule(_ => CheckRealTimeQuery)
+    // The last injected rules before physical planning, where Spark's own strategies come first.
+    extensions.injectPreCBORule(_ => HideTransformWithState)
+    extensions.injectPlannerStrategy(_ => PlanTransformWithState)
     // Runs after exchanges are planned and before Spark marks them as pipelined.
     extensions.injectColumnar(_ => RealTimePlan)
   }

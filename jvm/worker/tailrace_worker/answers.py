@@ -9,10 +9,13 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from pyspark.serializers import CPickleSerializer, SpecialLengths, write_int
 from pyspark.util import PythonEvalType
+
+if TYPE_CHECKING:
+    from tailrace_worker.stateful import RowsWithState
 
 #: "One more batch is taken in", before the first result has opened the Arrow stream. Known to the plugin.
 TAKEN = -100
@@ -30,6 +33,16 @@ OVER_ITERATORS = frozenset(
     }
 )
 
+#: `transformWithState` in its four kinds.
+WITH_STATE = frozenset(
+    {
+        PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_UDF,
+        PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_INIT_STATE_UDF,
+        PythonEvalType.SQL_TRANSFORM_WITH_STATE_PANDAS_UDF,
+        PythonEvalType.SQL_TRANSFORM_WITH_STATE_PANDAS_INIT_STATE_UDF,
+    }
+)
+
 _worker: Any = importlib.import_module("pyspark.worker")
 _original_invoke = _worker.invoke_udf
 _original_read_udfs = _worker.read_udfs
@@ -37,7 +50,7 @@ _original_read_command = _worker.read_command
 _original_report = _worker.handle_worker_exception
 
 _task_output: IO[bytes]
-_rows_of_task: RowByRow | None
+_rows_of_task: RowByRow | RowsWithState | None
 
 
 class ArrowAnswers:
@@ -171,6 +184,12 @@ def _invoke_udf(message_receiver: Any, outfile: IO[bytes]) -> None:
 
 def _read_udfs(pickle: Any, functions: Any, eval_type: int, *conf: Any) -> tuple[Callable[..., Any], Any, Any, Any]:
     global _rows_of_task
+    if eval_type in WITH_STATE:
+        from tailrace_worker.stateful import RowsWithState
+
+        processed = _rows_of_task = RowsWithState(_worker, pickle, functions[0], eval_type, *conf)
+        answers_with_state = ArrowAnswers(say_taken=True)
+        return processed.run, None, answers_with_state, answers_with_state
     function, profiler, _, _ = _original_read_udfs(pickle, functions, eval_type, *conf)
     if eval_type == PythonEvalType.SQL_BATCHED_UDF:
         answers = _rows_of_task = PickledAnswers()

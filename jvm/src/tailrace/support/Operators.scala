@@ -61,6 +61,11 @@ object Operators {
       "udf, pandas_udf, arrow_udf",
       s"$Python.RealTimeEvalPythonExec",
       "scalar or over an iterator, with Arrow or pickled; a function over an iterator must give results as it goes."),
+    yes(
+      PythonCode,
+      "transformWithState, transformWithStateInPandas (Python)",
+      s"$Python.RealTimeTransformWithStateExec",
+      "the processor is called for each row; timers fire while the epoch lasts."),
     yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must give results as it goes."),
     yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle."),
     yes(NeverWritten, "foreach (Python)", s"$Python.RealTimeForeachExec"),
@@ -118,7 +123,7 @@ object Operators {
     "flatMapGroupsWithState, mapGroupsWithState",
     s"$Stateful.flatmapgroupswithstate.FlatMapGroupsWithStateExec",
     holdsRowsBack,
-    s"port it to transformWithState (JVM); or $useMicroBatch.")
+    s"port it to transformWithState; or $useMicroBatch.")
 
   val Limit: Support = no(
     Partitioning,
@@ -133,19 +138,13 @@ object Operators {
   private val pythonState = "Spark sorts the rows of the whole epoch by key before Python sees the first one."
   private val aggregateInstead = s"use groupBy().agg() and Python functions on its updates; or $useMicroBatch."
 
-  val PythonTransformWithState: Support = no(
-    PythonCode,
-    "transformWithState, transformWithStateInPandas (Python)",
-    s"$Exec.python.streaming.TransformWithStateInPySparkExec",
-    pythonState,
-    aggregateInstead)
-
   val ApplyInPandasWithState: Support = no(
     PythonCode,
     "applyInPandasWithState",
     s"$Exec.python.streaming.FlatMapGroupsInPandasWithStateExec",
     pythonState,
-    aggregateInstead)
+    "port it to transformWithStateInPandas: the state becomes a value state, the timeout a timer; " +
+      s"or $useMicroBatch.")
 
   private val GroupedPython: Support = no(
     PythonCode,
@@ -223,7 +222,6 @@ object Operators {
     hidden(SessionWindow, s"$Stateful.SessionWindowStateStoreRestoreExec"),
     hidden(SessionWindow, s"$Exec.aggregate.MergingSessionsExec"),
     FlatMapGroupsWithState,
-    PythonTransformWithState,
     ApplyInPandasWithState,
     GroupedPython,
     hidden(GroupedPython, s"$Exec.python.FlatMapGroupsInArrowExec"),

@@ -25,7 +25,6 @@ object LogicalOperators {
     case aggregate: Aggregate if aggregate.groupingExpressions.exists(_.exists(isSessionWindow)) =>
       Some(Operators.SessionWindow)
     case _: FlatMapGroupsWithState => Some(Operators.FlatMapGroupsWithState)
-    case _: TransformWithStateInPySpark => Some(Operators.PythonTransformWithState)
     case _: FlatMapGroupsInPandasWithState => Some(Operators.ApplyInPandasWithState)
     case generate: Generate if callsUdtf(generate) => Some(Operators.PythonUdtf)
     case lateral: LateralJoin if lateral.right.plan.exists(callsUdtf) => Some(Operators.PythonUdtf)

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
 import org.apache.spark.sql.tailrace.join.RealTimeJoinExec
 import org.apache.spark.sql.tailrace.provenance.Stages
-import org.apache.spark.sql.tailrace.python.{RealTimeEvalPythonExec, RealTimeMapInBatchExec}
+import org.apache.spark.sql.tailrace.python.{RealTimeEvalPythonExec, RealTimeMapInBatchExec, RealTimeTransformWithStateExec}
 
 import tailrace.support.Operators
 
@@ -59,8 +59,10 @@ private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan
       None
     }
 
-  private def isOurs(node: SparkPlan): Boolean =
-    node.isInstanceOf[RealTimeEvalPythonExec] || node.isInstanceOf[RealTimeMapInBatchExec] || node.isInstanceOf[RealTimeJoinExec]
+  private def isOurs(node: SparkPlan): Boolean = node match {
+    case _: RealTimeEvalPythonExec | _: RealTimeMapInBatchExec | _: RealTimeTransformWithStateExec | _: RealTimeJoinExec => true
+    case _ => false
+  }
 
   // Spark's aggregation has no state of its own: operators that nobody writes restore and save it around it.
   private def isStateful(node: SparkPlan): Boolean = node.isInstanceOf[StatefulOperator] || isAggregation(node)

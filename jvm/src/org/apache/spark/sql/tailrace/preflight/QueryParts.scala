@@ -26,7 +26,7 @@ private[preflight] object QueryParts {
     case node: Aggregate => stateful("aggregation", isBounded(node.groupingExpressions), node)
     // SELECT DISTINCT, which becomes an aggregation.
     case node: Distinct => stateful("aggregation", isBounded(node.output), node)
-    case node: TransformWithState => stateful("transformWithState", bounded = true, node)
+    case node @ (_: TransformWithState | _: TransformWithStateInPySpark) => stateful("transformWithState", bounded = true, node)
     case node: Join if StreamJoins.isOne(node) => stateful("join", isBounded(node), node)
   }
 

@@ -16,7 +16,7 @@ private[python] final class Waiting(val row: InternalRow, val origin: Origin) {
   }
 }
 
-/** Rows that went to Python together. */
+/** Rows that went to Python together; none if it was only to look after its timers. */
 private[python] final class Batch(val entries: Array[Waiting], val sentNanos: Long) {
   var unanswered: Int = entries.length
   val bytes: Long = entries.iterator.map(_.bytes.toLong).sum
@@ -84,6 +84,18 @@ private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean, on
         owedBytes += batch.bytes
       }
       Some(batch)
+    }
+  }
+
+  /** An empty batch, if there is none on its way; it goes before the rows that are waiting. */
+  def claimTick(): Option[Batch] = locked {
+    if (closed || sending || inFlight.size > 1 || (!inFlight.isEmpty && inFlight.peekLast().entries.isEmpty)) {
+      None
+    } else {
+      sending = true
+      val tick = new Batch(Array.empty, System.nanoTime())
+      inFlight.addLast(tick)
+      Some(tick)
     }
   }
 
@@ -168,7 +180,7 @@ private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean, on
     lastTakenNanos = now
     onDone(busy)
     val rows = batch.entries.length
-    if (busy > 2 * BatchNanos) {
+    if (rows > 0 && busy > 2 * BatchNanos) {
       rowsPerBatch = math.max(1, (rows * BatchNanos / busy).toInt)
     } else if (busy < BatchNanos && rows >= rowsPerBatch) {
       rowsPerBatch = math.min(rowsPerBatch * 2, maxRowsPerBatch)

@@ -29,6 +29,9 @@ import org.apache.spark.util.{DirectByteBufferOutputStream, UninterruptibleThrea
  * @param keepsRows  whether results are to be joined with the rows they came from, by [[nextRow]]
  * @param repeatable whether the functions may be called once more, to find out at which row of a batch they failed
  * @param origins    what the input writes and what the output is to write, if not the task's own
+ * @param endsInOrder whether the worker of a task that is stopped may end what it does, so that the next task finds it
+ *                    warm; otherwise it is killed
+ * @param ticks      when the worker gets an empty batch, in which it looks after its timers
  */
 private[python] final class Conversation(
     input: Iterator[InternalRow],
@@ -37,7 +40,9 @@ private[python] final class Conversation(
     repeatable: Boolean,
     limits: PythonLimits,
     context: TaskContext,
-    origins: Option[(CurrentRow, CurrentRow)] = None)
+    origins: Option[(CurrentRow, CurrentRow)] = None,
+    endsInOrder: Boolean = true,
+    ticks: Ticks = Ticks.Never)
     extends Iterator[Answer]
     with Logging {
   import Conversation._
@@ -92,6 +97,7 @@ private[python] final class Conversation(
   feeder.setDaemon(true)
   // Listeners run last in, first out: this one before the source is closed, which the feeder still reads.
   context.addTaskCompletionListener[Unit](_ => close())
+  ticks.whenEarlier(() => channel.wakeReader())
   feeder.start()
 
   override def hasNext: Boolean = {
@@ -121,9 +127,15 @@ private[python] final class Conversation(
     answer = null
     if (!keepsRows) {
       // Which of the batch's rows it came from, only the function knows.
-      backlog.atWork.foreach(batch => outputRow.restore(batch.entries.last.origin))
+      backlog.atWork.flatMap(_.entries.lastOption).foreach(entry => outputRow.restore(entry.origin))
     }
     heard
+  }
+
+  /** The next result was made of this row of the batch at work; of none, if it was not made of a row. */
+  def isResultOf(row: Int): Unit = backlog.atWork match {
+    case Some(batch) if row >= 0 => outputRow.restore(batch.entries(row).origin)
+    case _ => outputRow.forget()
   }
 
   /** The row that the next result belongs to. */
@@ -177,7 +189,10 @@ private[python] final class Conversation(
 
   /** A batch, if it is time for one. */
   private def sendOne(): Boolean = {
-    val batch = if (deaf) None else backlog.claim()
+    val batch =
+      if (deaf) None
+      else if (ticks.msUntilDue() == 0) backlog.claimTick().orElse(backlog.claim())
+      else backlog.claim()
     batch.foreach { claimed =>
       try {
         if (keepsRows) {
@@ -287,7 +302,8 @@ private[python] final class Conversation(
     if (partingMsLeft <= 0) {
       throw new IOException("the worker did not end in time")
     }
-    Seq(leftMs + 1, partingMsLeft, LongestWaitMs).min
+    val tickMs = if (stopping || !backlog.workerIsIdle) LongestWaitMs else math.max(1, ticks.msUntilDue())
+    Seq(leftMs + 1, partingMsLeft, LongestWaitMs, tickMs).min
   }
 
   private def partingMsLeft: Long =
@@ -385,7 +401,7 @@ private[python] final class Conversation(
 
   /** Lets the worker finish what it has, so that the next epoch finds it warm; not for long. */
   private def partInOrder(): Unit = {
-    if (!torn && feederFailure == null) {
+    if (endsInOrder && !torn && feederFailure == null) {
       partingSince = Some(System.nanoTime())
       try {
         if (!endSent) {

@@ -43,6 +43,7 @@ private[python] object PythonErrors {
 
   private def describe(atWork: AtWork): String = atWork match {
     case None => "while it had no record (at its start, between records or at its end)"
+    case Some(Seq()) => "while it looked after its timers"
     case Some(positions) => s"at ${SourcePosition.describe(positions)}"
   }
 }

@@ -25,6 +25,8 @@ object ReplacePythonOperators extends Rule[SparkPlan] {
       RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, guarded(map.child, onError))
     case map: MapInArrowExec if !map.isBarrier && map.profile.isEmpty =>
       RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, guarded(map.child, onError))
+    case state: RealTimeTransformWithStateExec =>
+      state.withNewChildren(Seq(guarded(state.child, onError), state.initialState))
     case write @ WriteToDataSourceV2Exec(batchWrite: MicroBatchWrite, _, query, _, _) =>
       batchWrite.writeSupport match {
         case foreach: PythonForeachWrite =>

@@ -1,0 +1,126 @@
+package org.apache.spark.sql.tailrace.python
+
+import java.io.DataOutputStream
+
+import scala.annotation.nowarn
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.arrow.vector.VectorSchemaRoot
+import org.apache.arrow.vector.ipc.ArrowStreamWriter
+import org.apache.logging.log4j.Level
+import org.apache.logging.log4j.core.config.Configurator
+
+import org.apache.spark.TaskContext
+import org.apache.spark.api.python.ChainedPythonFunctions
+import org.apache.spark.sql.Row
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.execution.python.streaming.{TransformWithStateInPySparkPythonBaseRunner, TransformWithStateInPySparkStateServer}
+import org.apache.spark.sql.types.StructType
+
+/**
+ * One who knows a processor, and serves its worker the state of the task: Spark's own server, in a thread of its own.
+ *
+ * @param handle the task's state
+ */
+private[python] final class StatefulRunner(
+    functions: Seq[(ChainedPythonFunctions, Long)],
+    evalType: Int,
+    argOffsets: Array[Int],
+    schema: StructType,
+    handle: WatchedHandle,
+    format: ArrowFormat,
+    metrics: Map[String, SQLMetric],
+    jobArtifacts: Option[String],
+    keySchema: StructType,
+    batchTimestampMs: Option[Long],
+    watermark: Option[Long])
+    extends TransformWithStateInPySparkPythonBaseRunner[Iterator[InternalRow]](
+      functions,
+      evalType,
+      Array(argOffsets),
+      schema,
+      handle,
+      format.timeZone,
+      format.runnerConf,
+      metrics,
+      jobArtifacts,
+      keySchema,
+      batchTimestampMs,
+      watermark)
+    with RealTimeRunner[Iterator[InternalRow], org.apache.spark.sql.vectorized.ColumnarBatch] {
+
+  override def hire(context: TaskContext): HiredWorker = {
+    serve(context)
+    super.hire(context)
+  }
+
+  // The rows are written by a wire.
+  override protected def writeNextBatchToArrowStream(
+      root: VectorSchemaRoot,
+      writer: ArrowStreamWriter,
+      dataOut: DataOutputStream,
+      inputIterator: Iterator[Iterator[InternalRow]]): Boolean = false
+
+  private def serve(context: TaskContext): Unit = {
+    StatefulRunner.quiet
+    initStateServer()
+    val server = new TransformWithStateInPySparkStateServer(
+      stateServerSocket,
+      handle,
+      keySchema,
+      sqlConf.arrowTransformWithStateInPySparkMaxStateRecordsPerBatch,
+      batchTimestampMs,
+      watermark,
+      keyValueIteratorMapForTest = new OneAtATime[Iterator[(Row, Row)]],
+      expiryTimerIterForTest = new OneAtATime[Iterator[(Row, Long)]])
+    val thread = new Thread(s"tailrace-state-server-${context.taskAttemptId()}") {
+      override def run(): Unit = {
+        TaskContext.setTaskContext(context)
+        // A worker that ends early takes its socket along; what went wrong is the conversation's to tell.
+        try server.run()
+        catch { case NonFatal(failure) => logDebug("The state server has ended", failure) }
+        finally TaskContext.unset()
+      }
+    }
+    thread.setDaemon(true)
+    // Listeners run last in, first out: after the worker has ended, and before the state is closed.
+    context.addTaskCompletionListener[Unit] { _ =>
+      closeServerSocketChannelSilently(stateServerSocket)
+      thread.interrupt()
+      StatefulRunner.join(thread)
+    }
+    thread.start()
+  }
+}
+
+private object StatefulRunner {
+
+  /** Spark's server warns of each key that has no value yet: here that is each new key, each time. */
+  private lazy val quiet: Unit =
+    Configurator.setLevel(classOf[TransformWithStateInPySparkStateServer].getName, Level.ERROR)
+
+  private def join(thread: Thread): Unit = {
+    var interrupted = Thread.interrupted()
+    while (thread.isAlive) {
+      try thread.join()
+      catch { case _: InterruptedException => interrupted = true }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt()
+    }
+  }
+}
+
+/**
+ * Iterators that Spark's server would remember for as long as it lives, which is an epoch. The worker reads each to its
+ * end before it begins another.
+ */
+@nowarn("cat=deprecation") // of inheriting from this class, which Spark's server asks for
+private final class OneAtATime[T] extends mutable.HashMap[String, T] {
+  override def put(key: String, value: T): Option[T] = {
+    clear()
+    super.put(key, value)
+  }
+}

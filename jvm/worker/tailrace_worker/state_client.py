@@ -1,0 +1,248 @@
+"""A worker's access to the state of its task in Real-Time Mode.
+
+The other side is Spark's own state server, in its own protocol. What differs is when a request is sent: a worker serves
+an epoch of minutes row by row, and a round trip for each call would be most of its work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Any, Protocol
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.serializers import write_int
+from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorApiClient, StatefulProcessorHandleState
+from pyspark.sql.types import StructType
+
+#: Requests whose answers have not been read. More answers could fill the socket, and then both sides would wait.
+MOST_UNANSWERED = 64
+
+#: Grouping keys whose state is remembered.
+MOST_KEYS = 10_000
+
+#: Keys that are not written yet; an epoch's end has to write them all.
+MOST_UNWRITTEN = 1_000
+
+#: Keys that are written after each batch, while the worker has time.
+WRITTEN_AFTER_BATCH = 32
+
+_PLAIN_KEYS = frozenset({str, int, bool, type(None)})
+
+
+class Writer(Protocol):
+    """A state variable that can say what has changed."""
+
+    def write(self, name: str, cell: Any) -> None: ...
+
+
+class KeyState:
+    """What is known of the state of one grouping key: a cell for each variable, and which are not written yet."""
+
+    __slots__ = ("cells", "identity", "key", "unwritten")
+
+    def __init__(self, key: Any, identity: Any) -> None:
+        self.key = key
+        self.identity = identity
+        self.cells: dict[str, Any] = {}
+        self.unwritten: dict[str, Writer] = {}
+
+
+class EpochClient(StatefulProcessorApiClient):
+    """Sends what need not be answered at once together, and remembers the state of the keys that it has seen.
+
+    That is right because the task owns its partition of the state for the whole epoch. If it fails, what was not
+    written is lost together with the epoch, which is then repeated.
+    """
+
+    def __init__(self, address: int | str, key_schema: StructType) -> None:
+        super().__init__(address, key_schema)
+        self.ending = False
+        self.expiring: set[str] = set()
+        self.at = KeyState(None, None)
+        self._server_key: Any = None
+        self._unanswered = 0
+        self._known: OrderedDict[Any, KeyState] = OrderedDict()
+        self._unwritten: dict[Any, KeyState] = {}
+        self._watermark: int | None = None
+        self._timers_are_allowed = False
+        self._iterators = 0
+
+    # The key at hand.
+
+    def set_implicit_key(self, key: Any) -> None:
+        identity = self._identity(key)
+        found = self._known.get(identity)
+        if found is None:
+            found = self._known[identity] = KeyState(key, identity)
+            if len(self._known) > MOST_KEYS:
+                self._write_one(self._known.popitem(last=False)[1])
+        else:
+            self._known.move_to_end(identity)
+        self.at = found
+        if self.list_timer_iterator_cursors:
+            self.list_timer_iterator_cursors.clear()
+
+    def _identity(self, key: Any) -> Any:
+        """Equal for two keys if they are the same to Spark."""
+        for value in key:
+            if type(value) not in _PLAIN_KEYS:
+                return self._serialize_to_bytes(self.key_schema, key)
+        return tuple(key)
+
+    def remove_implicit_key(self) -> None:
+        self.at = KeyState(None, None)
+        self._server_key = None
+        super().remove_implicit_key()
+
+    # What is written later.
+
+    def changed(self, name: str, variable: Writer) -> None:
+        """The variable of the key at hand is to be written at some time."""
+        at = self.at
+        at.unwritten[name] = variable
+        self._unwritten[at.identity] = at
+
+    def batch_is_done(self) -> None:
+        """Writes some of what has changed, without waiting for it."""
+        count = max(WRITTEN_AFTER_BATCH, len(self._unwritten) - MOST_UNWRITTEN)
+        while self._unwritten and count > 0:
+            self._write_one(next(iter(self._unwritten.values())))
+            count -= 1
+        self.sockfile.flush()
+
+    def write_variable(self, name: str) -> None:
+        """Of the key at hand, at once."""
+        variable = self.at.unwritten.pop(name, None)
+        if variable is not None:
+            variable.write(name, self.at.cells[name])
+
+    def _write_all(self) -> None:
+        while self._unwritten:
+            self._write_one(next(iter(self._unwritten.values())))
+        self.sockfile.flush()
+        self._read_answers()
+
+    def _write_one(self, state: KeyState) -> None:
+        self._unwritten.pop(state.identity, None)
+        if state.unwritten:
+            before, self.at = self.at, state
+            for name, variable in state.unwritten.items():
+                variable.write(name, state.cells[name])
+            state.unwritten.clear()
+            self.at = before
+
+    # Requests.
+
+    def post(self, message: Any) -> None:
+        """Sends a request of which only a failure is of interest, sooner or later."""
+        self._tell_key()
+        self._write(message.SerializeToString())
+        if self._unanswered >= MOST_UNANSWERED:
+            self.sockfile.flush()
+            self._read_answers()
+
+    def _send_proto_message(self, message: bytes) -> None:
+        # The caller reads the answer to this one next.
+        self._tell_key()
+        self._write(message)
+        self.sockfile.flush()
+        self._unanswered -= 1
+        self._read_answers()
+
+    def _tell_key(self) -> None:
+        at = self.at
+        if at is not self._server_key and at.identity is not None:
+            import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
+
+            key = messages.SetImplicitKey(key=self._serialize_to_bytes(self.key_schema, at.key))
+            request = messages.ImplicitGroupingKeyRequest(setImplicitKey=key)
+            self._write(messages.StateRequest(implicitGroupingKeyRequest=request).SerializeToString())
+            self._server_key = at
+
+    def _write(self, message: bytes) -> None:
+        write_int(0, self.sockfile)
+        write_int(len(message), self.sockfile)
+        self.sockfile.write(message)
+        self._unanswered += 1
+
+    def _read_answers(self) -> None:
+        while self._unanswered > 0:
+            self._unanswered -= 1
+            status, reason, _ = self._receive_proto_message()
+            if status != 0:
+                raise PySparkRuntimeError(f"Error writing state: {reason}")
+
+    def new_iterator(self) -> str:
+        """The id of an iterator over stored values, which is to be read to its end at once."""
+        self._iterators += 1
+        # The server forgets old ones when it is told a key, be it the same.
+        self._server_key = None
+        return str(self._iterators)
+
+    # Time.
+
+    def get_timestamps(self, time_mode: str) -> tuple[int, int]:
+        if time_mode.lower() == "none":
+            return -1, -1
+        if self._watermark is None:
+            self._watermark = self._get_watermark_timestamp()
+        return time.time_ns() // 1_000_000, self._watermark
+
+    def register_timer(self, expiry_time_stamp_ms: int) -> None:
+        if not self._timers_are_allowed:
+            # A query without a time mode learns it where it calls.
+            super().register_timer(expiry_time_stamp_ms)
+            self._timers_are_allowed = True
+            return
+        import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
+
+        timer = messages.RegisterTimer(expiryTimestampMs=expiry_time_stamp_ms)
+        self._post_timer(messages.TimerStateCallCommand(register=timer))
+
+    def delete_timer(self, expiry_time_stamp_ms: int) -> None:
+        if not self._timers_are_allowed:
+            super().delete_timer(expiry_time_stamp_ms)
+            self._timers_are_allowed = True
+            return
+        import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
+
+        timer = messages.DeleteTimer(expiryTimestampMs=expiry_time_stamp_ms)
+        self._post_timer(messages.TimerStateCallCommand(delete=timer))
+
+    def _post_timer(self, command: Any) -> None:
+        import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
+
+        call = messages.StatefulProcessorCall(timerStateCall=command)
+        self.post(messages.StateRequest(statefulProcessorCall=call))
+
+    # The processor's life.
+
+    def set_handle_state(self, state: StatefulProcessorHandleState) -> None:
+        if state == StatefulProcessorHandleState.DATA_PROCESSED and not self.ending:
+            return  # timers are looked after while more rows are to come
+        if state in (StatefulProcessorHandleState.TIMER_PROCESSED, StatefulProcessorHandleState.CLOSED):
+            self._write_all()
+        super().set_handle_state(state)
+
+    def get_value_state(self, state_name: str, schema: StructType | str, ttl_duration_ms: int | None) -> None:
+        self._note_expiry(state_name, ttl_duration_ms)
+        super().get_value_state(state_name, schema, ttl_duration_ms)
+
+    def get_list_state(self, state_name: str, schema: StructType | str, ttl_duration_ms: int | None) -> None:
+        self._note_expiry(state_name, ttl_duration_ms)
+        super().get_list_state(state_name, schema, ttl_duration_ms)
+
+    def get_map_state(
+        self,
+        state_name: str,
+        user_key_schema: StructType | str,
+        value_schema: StructType | str,
+        ttl_duration_ms: int | None,
+    ) -> None:
+        self._note_expiry(state_name, ttl_duration_ms)
+        super().get_map_state(state_name, user_key_schema, value_schema, ttl_duration_ms)
+
+    def _note_expiry(self, name: str, ttl_ms: int | None) -> None:
+        if ttl_ms is not None:
+            self.expiring.add(name)

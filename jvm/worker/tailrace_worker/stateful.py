@@ -1,0 +1,225 @@
+"""`transformWithState` in a worker in Real-Time Mode: the processor is called for each row, in the order in which they come.
+
+PySpark's worker hands a processor all rows of a key at once, which needs a sorted batch. Here a row is a call, so that its
+results are known to be its own; each result goes back with the index of its row in the batch. An empty batch asks to look
+after the timers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasFuncMode as Mode
+from pyspark.sql.types import Row, StructField, StructType
+from pyspark.util import PythonEvalType
+
+from tailrace_worker.cached_state import remember_state
+from tailrace_worker.state_client import EpochClient
+
+#: Results in one message: a row that is made into very many does not have to fit into memory at once.
+MOST_RESULTS = 10_000
+
+#: Not made of a row, but when a timer fired.
+NO_ROW = -1
+
+_OVER_PANDAS = frozenset(
+    {
+        PythonEvalType.SQL_TRANSFORM_WITH_STATE_PANDAS_UDF,
+        PythonEvalType.SQL_TRANSFORM_WITH_STATE_PANDAS_INIT_STATE_UDF,
+    }
+)
+_WITH_INITIAL_STATE = frozenset(
+    {
+        PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_INIT_STATE_UDF,
+        PythonEvalType.SQL_TRANSFORM_WITH_STATE_PANDAS_INIT_STATE_UDF,
+    }
+)
+
+
+class RowsWithState:
+    """One task of a processor."""
+
+    def __init__(
+        self, worker: Any, pickle: Any, function: Any, eval_type: int, runner_conf: Any, eval_conf: Any
+    ) -> None:
+        remember_state()
+        self._udf, offsets, return_type = worker.read_single_udf(pickle, function, eval_type, runner_conf, 0)
+        self._has_initial_state = eval_type in _WITH_INITIAL_STATE
+        self._client = EpochClient(eval_conf.state_server_socket_port, eval_conf.grouping_key_schema)
+        data, *initial = _grouped(offsets)
+        kind = _Frames if eval_type in _OVER_PANDAS else _Rows
+        self._data: _Kind = kind(data, return_type, runner_conf, whole=self._has_initial_state)
+        self._initial: _Kind | None = kind(initial[0], return_type, runner_conf, whole=True) if initial else None
+        #: The row that the processor is called for.
+        self.row: int | None = None
+
+    def run(self, _partition: int, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            yield from self._data.answers(self._results(batch))
+            self.row = None
+            self._client.batch_is_done()
+        self._client.ending = True
+        yield from self._data.answers((NO_ROW, result) for result in self._call(Mode.PROCESS_TIMER, None, ()))
+        for _ in self._call(Mode.COMPLETE, None, ()):
+            pass
+
+    def _results(self, batch: Any) -> Iterator[tuple[int, Any]]:
+        if batch.num_rows == 0:
+            for result in self._call(Mode.PROCESS_TIMER, None, ()):
+                yield NO_ROW, result
+        elif self._initial is None:
+            for self.row, (key, value) in enumerate(self._data.inputs(batch)):
+                for result in self._call(Mode.PROCESS_DATA, key, (value,)):
+                    yield self.row, result
+        else:
+            yield from self._results_or_initial_state(batch, self._initial)
+
+    def _results_or_initial_state(self, batch: Any, kind: _Kind) -> Iterator[tuple[int, Any]]:
+        """Each row is one of the initial state or one of the data; all of the initial state comes first."""
+        import pyarrow as pa
+
+        data, initial = (pa.RecordBatch.from_struct_array(column) for column in batch.columns)
+        is_data = batch.column(0).is_valid().to_pylist()
+        rows, states = self._data.inputs(data), kind.inputs(initial)
+        for index, (of_data, (key, value), (state_key, state)) in enumerate(zip(is_data, rows, states, strict=True)):
+            if of_data:
+                self.row = index
+                for result in self._call(Mode.PROCESS_DATA, key, (value,)):
+                    yield index, result
+            else:
+                for _ in self._udf(self._client, Mode.PROCESS_DATA, state_key, iter(()), iter((state,))):
+                    pass
+
+    def _call(self, mode: Mode, key: Any, values: tuple[Any, ...]) -> Iterable[Any]:
+        none = (iter(()),) if self._has_initial_state else ()
+        results: Iterable[Any] = self._udf(self._client, mode, key, iter(values), *none)
+        return results
+
+
+def _grouped(offsets: list[int]) -> Iterator[tuple[list[int], list[int]]]:
+    """For each side of the input, which columns are its keys and which its data."""
+    while offsets:
+        length, keys = offsets[0], offsets[1]
+        places = offsets[2 : length + 1]
+        yield places[:keys], places[keys:]
+        offsets = offsets[length + 1 :]
+
+
+class _Kind(ABC):
+    """How a processor wants its rows, and how its results become Arrow."""
+
+    def __init__(self, columns: tuple[list[int], list[int]], return_type: StructType, conf: Any, *, whole: bool) -> None:
+        self._keys, self._values = columns
+        self._type = return_type
+        self._conf = conf
+        # With an initial state PySpark leaves the keys among the columns.
+        self._whole = whole
+
+    @abstractmethod
+    def inputs(self, batch: Any) -> Iterator[tuple[Any, Any]]:
+        """The key and the value of each row."""
+
+    @abstractmethod
+    def answers(self, results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
+        """The results as Arrow batches, each with the index of its row."""
+
+
+class _Rows(_Kind):
+    """`Row`s in and out."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        # As PySpark's worker has it.
+        self._arrow: Any = to_arrow_type(self._type, timezone="UTC", prefers_large_types=False)
+        self._fields = [self._arrow.field(index) for index in range(self._arrow.num_fields)]
+        self._names = [field.name for field in self._fields]
+        self._is_flat = not any(pa.types.is_nested(field.type) for field in self._fields)
+
+    def inputs(self, batch: Any) -> Iterator[tuple[Any, Any]]:
+        row = Row(*batch.schema.names)
+        keys = self._keys
+        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield tuple(values[place] for place in keys), row(*values)
+
+    def answers(self, results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
+        indexes: list[int] = []
+        rows: list[Any] = []
+        for index, row in results:
+            indexes.append(index)
+            rows.append(self._as_tuple(row))
+            if len(rows) >= MOST_RESULTS:
+                yield self._as_batch(indexes, rows)
+                indexes, rows = [], []
+        if rows:
+            yield self._as_batch(indexes, rows)
+
+    def _as_tuple(self, row: Any) -> tuple[Any, ...]:
+        if self._is_flat and getattr(row, "__fields__", None) == self._names:
+            return tuple(row)
+        named = row.asDict(True)
+        return tuple(named.get(name) for name in self._names)
+
+    def _as_batch(self, indexes: list[int], rows: list[Any]) -> Any:
+        import pyarrow as pa
+
+        columns = zip(*rows, strict=True) if self._names else ()
+        arrays = [pa.array(values, type=field.type) for values, field in zip(columns, self._fields, strict=True)]
+        return _with_indexes(pa.StructArray.from_arrays(arrays, fields=self._fields), indexes)
+
+
+class _Frames(_Kind):
+    """pandas frames in and out; a row is a frame of its own."""
+
+    def inputs(self, batch: Any) -> Iterator[tuple[Any, Any]]:
+        import pandas as pd
+        from pyspark.sql.conversion import ArrowBatchTransformer
+
+        columns = ArrowBatchTransformer.to_pandas(
+            batch, timezone=self._conf.timezone, prefer_int_ext_dtype=self._conf.prefer_int_ext_dtype
+        )
+        for row in pd.concat(columns, axis=1).itertuples(index=False):
+            frame = pd.DataFrame([row])
+            yield tuple(row[place] for place in self._keys), frame if self._whole else frame.iloc[:, self._values]
+
+    def answers(self, results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        batches: list[Any] = []
+        for index, frame in results:
+            batches.append(self._as_batch(index, frame))
+            if len(batches) >= MOST_RESULTS:
+                yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+                batches = []
+        if batches:
+            yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+    def _as_batch(self, index: int, frame: Any) -> Any:
+        import pandas as pd
+        from pyspark.errors import PySparkValueError
+        from pyspark.sql.conversion import PandasToArrowConversion
+
+        if not isinstance(frame, pd.DataFrame):
+            raise PySparkValueError(
+                f"handleInputRows and handleExpiredTimer must yield pandas.DataFrame, and not {type(frame).__name__}."
+            )
+        converted = PandasToArrowConversion.convert(
+            [frame],
+            StructType([StructField("_0", self._type)]),
+            timezone=self._conf.timezone,
+            safecheck=self._conf.safecheck,
+            arrow_cast=True,
+            assign_cols_by_name=self._conf.assign_cols_by_name,
+            int_to_decimal_coercion_enabled=self._conf.int_to_decimal_coercion_enabled,
+        )
+        return _with_indexes(converted.column(0), [index] * len(frame))
+
+
+def _with_indexes(results: Any, indexes: list[int]) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([results, pa.array(indexes, type=pa.int32())], names=["_0", "_1"])
