@@ -27,6 +27,10 @@ CLASSES_WE_TOUCH = [
     "org.apache.spark.sql.execution.python.BatchEvalPythonExec",
     "org.apache.spark.sql.execution.python.MapInArrowExec",
     "org.apache.spark.sql.execution.python.MapInPandasExec",
+    "org.apache.spark.sql.catalyst.plans.logical.TransformWithStateInPySpark",
+    "org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation",
+    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkPythonBaseRunner",
+    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer",
     "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$CancellableFSDataOutputStream",
     "org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWatermarkExec",
     "org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter",
@@ -170,6 +174,27 @@ METHODS_WE_CALL = {
     "org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead": {"getOffset", "nextWithTimeout"},
     "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution": {"BATCH_ID_KEY"},
     "org.apache.spark.SparkThrowable": {"getSqlState"},
+    "org.apache.spark.sql.catalyst.plans.logical.TransformWithStateInPySpark": {
+        "copy",
+        "leftAttributes",
+        "rightAttributes",
+        "userFacingDataType",
+    },
+    "org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2Relation": {"realTimeModeDuration"},
+    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec": {
+        "copy",
+        "requiredChildOrdering",
+        "validateAndMaybeEvolveStateSchema",
+        "validateAndWriteStateSchema",
+    },
+    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkPythonBaseRunner": {
+        "closeServerSocketChannelSilently",
+        "initStateServer",
+    },
+    "org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor."
+    "StatefulProcessorHandleImpl": {"doTtlCleanup", "getExpiredTimers", "registerTimer"},
+    "org.apache.spark.sql.execution.streaming.state.StateStore": {"commit", "get"},
+    "org.apache.spark.util.NextIterator": {"closeIfNeeded"},
     "org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite": {"writeSupport"},
     # Of the connector, called by their shape.
     "org.apache.spark.sql.kafka010.KafkaBatchInputPartition": {"offsetRange"},
@@ -181,7 +206,12 @@ METHODS_WE_CALL = {
     "org.apache.kafka.clients.consumer.ConsumerRecord": {"timestamp", "timestampType"},
     "org.apache.kafka.clients.admin.Admin": {"close", "create", "listOffsets"},
     "org.apache.kafka.clients.admin.OffsetSpec": {"latest"},
-    "org.apache.spark.sql.SparkSessionExtensions": {"injectColumnar", "injectHintResolutionRule"},
+    "org.apache.spark.sql.SparkSessionExtensions": {
+        "injectColumnar",
+        "injectHintResolutionRule",
+        "injectPlannerStrategy",
+        "injectPreCBORule",
+    },
     "org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement": {"inputQuery", "outputMode", "sink", "trigger"},
     "org.apache.spark.util.ThreadUtils": {"newDaemonSingleThreadScheduledExecutor"},
     "org.apache.spark.util.MavenUtils": {"buildIvySettings", "loadIvySettings", "resolveMavenCoordinates"},
@@ -202,13 +232,50 @@ FIELDS_WE_OPEN = {
 # What `tailrace_worker` puts its own in the place of, or calls.
 NAMES_IN_PYSPARKS_WORKER = {
     "pyspark.daemon": {"manager", "worker"},
-    "pyspark.worker": {"handle_worker_exception", "invoke_udf", "main", "read_command", "read_udfs"},
+    "pyspark.sql.conversion": {"ArrowBatchTransformer", "PandasToArrowConversion"},
+    "pyspark.sql.streaming.proto.StateMessage_pb2": {
+        "AppendList",
+        "ListStatePut",
+        "SetImplicitKey",
+        "StateRequest",
+        "TimerStateCallCommand",
+        "UpdateValue",
+        "ValueStateUpdate",
+    },
+    "pyspark.sql.streaming.stateful_processor": {
+        "ListStateClient",
+        "ListStateIterator",
+        "MapStateClient",
+        "MapStateIterator",
+        "MapStateKeyValuePairIterator",
+        "ValueStateClient",
+    },
+    "pyspark.sql.streaming.stateful_processor_api_client": {"_load_numpy", "_normalize_state_value", "has_numpy"},
+    "pyspark.sql.streaming.stateful_processor_util": {"TransformWithStateInPandasFuncMode"},
+    "pyspark.worker": {
+        "handle_worker_exception",
+        "invoke_udf",
+        "main",
+        "read_command",
+        "read_single_udf",
+        "read_udfs",
+    },
     "pyspark.worker_util": {"get_sock_file_to_executor"},
     "pyspark.serializers": {"CPickleSerializer", "SpecialLengths", "write_int"},
 }
 # Spark has not got round to these; our tests compare them with micro-batch.
 ADMITTED_BY_TESTS = {
     "org.apache.spark.sql.execution.streaming.operators.stateful.StreamingDeduplicateWithinWatermarkExec"
+}
+CALLS_TO_THE_STATE_SERVER = {
+    "pyspark.sql.streaming.value_state_client.ValueStateClient": {"__init__", "clear", "exists", "get", "update"},
+    "pyspark.sql.streaming.list_state_client.ListStateClient": {
+        *("__init__", "append_list", "append_value", "clear", "exists", "get", "put"),
+    },
+    "pyspark.sql.streaming.map_state_client.MapStateClient": {
+        *("__init__", "clear", "contains_key", "exists", "get_key_value_pair", "get_row", "get_value"),
+        *("remove_key", "update_value"),
+    },
 }
 SETTINGS_WE_USE = [
     "spark.sql.streaming.realTimeMode.allowlistCheck",
@@ -241,6 +308,16 @@ def test_methods_of_the_engine(jvm: Any) -> None:
         found = {method.getName() for method in class_for(jvm, name).getMethods()}
         missing += [f"{name}.{method}" for method in sorted(wanted - found)]
     assert missing == []
+
+
+def test_the_client_of_pysparks_state_server() -> None:
+    """`EpochClient` sits on these; a call that PySpark adds would go past what it remembers."""
+    for name, wanted in CALLS_TO_THE_STATE_SERVER.items():
+        module, _, client = name.rpartition(".")
+        calls = {
+            call for call, value in vars(getattr(importlib.import_module(module), client)).items() if callable(value)
+        }
+        assert calls == wanted, name
 
 
 def test_fields_of_the_engine(jvm: Any) -> None:

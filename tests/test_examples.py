@@ -20,3 +20,18 @@ def test_ad_click_join() -> None:
     assert done.returncode == 0, done.stderr
     assert "click 4 of visitor 4 came from impression 4" in done.stdout
     assert "5 of 5 clicks attributed" in done.stdout
+
+
+def test_fraud_velocity() -> None:
+    result = subprocess.run(
+        [sys.executable, EXAMPLES / "fraud_velocity.py"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    said = result.stdout.splitlines()
+    busy = [line for line in said if line.startswith("busy card")]
+    assert [line.split(": ")[1].split(",")[0] for line in busy] == ["pay"] * 3 + ["stop"] * 2 + ["forget"]
+    assert "busy card: stop, 5 payments, 125.00" in busy
+    assert [line for line in said if line.startswith("quiet card")] == [
+        "quiet card: pay, 1 payments, 25.00",
+        "quiet card: forget, 0 payments, 0.00",
+    ]

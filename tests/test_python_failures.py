@@ -13,8 +13,9 @@ from typing import Any
 import pandas as pd
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import produce
@@ -64,6 +65,25 @@ def each_id(function: Callable[[int], int]) -> Any:
     return call
 
 
+class Scoring(StatefulProcessor):
+    """Calls a function for each row."""
+
+    def __init__(self, function: Callable[[int], int]) -> None:
+        self.function = function
+
+    def init(self, handle: Any) -> None:
+        self.rows = handle.getValueState("rows", "n LONG")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
+        for row in rows:
+            self.rows.update(((self.rows.get() or (0,))[0] + 1,))
+            yield Row(id=self.function(row.id))
+
+
+def with_state(rows: DataFrame, function: Callable[[int], int]) -> DataFrame:
+    return rows.groupBy("key").transformWithState(Scoring(function), "id LONG", "Update", "None")
+
+
 KINDS: dict[str, Callable[[DataFrame, int, Path], DataFrame]] = {
     "udf with Arrow": lambda rows, number, flag: rows.select(
         F.udf(fail_at(number, unless=flag), "long", useArrow=True)("id").alias("id")
@@ -77,6 +97,7 @@ KINDS: dict[str, Callable[[DataFrame, int, Path], DataFrame]] = {
     "mapInPandas": lambda rows, number, flag: rows.select("id").mapInPandas(
         each_id(fail_at(number, unless=flag)), "id LONG"
     ),
+    "transformWithState": lambda rows, number, flag: with_state(rows, fail_at(number, unless=flag)),
 }
 
 
@@ -103,7 +124,7 @@ def test_an_exception_names_the_record_at_once_though_no_row_follows(pipeline: P
         again.stop()
 
 
-@pytest.mark.parametrize("kind", ["udf with Arrow", "udf with pickle", "pandas_udf"])
+@pytest.mark.parametrize("kind", ["udf with Arrow", "udf with pickle", "pandas_udf", "transformWithState"])
 def test_the_record_is_named_within_a_large_batch(pipeline: Pipeline, kind: str, flag: Path) -> None:
     """Thousands wait when the query starts, so that many rows share a batch."""
     pipeline.send(range(3000), keys=1)
@@ -193,7 +214,7 @@ def short_timeout(spark: SparkSession) -> Iterator[None]:
     spark.conf.unset(TIMEOUT)
 
 
-@pytest.mark.parametrize("kind", ["udf", "mapInPandas", "foreach"])
+@pytest.mark.parametrize("kind", ["udf", "mapInPandas", "foreach", "transformWithState"])
 def test_a_function_that_hangs_is_reported_and_nothing_is_lost(
     pipeline: Pipeline, kind: str, flag: Path, tmp_path: Path, short_timeout: None
 ) -> None:
@@ -212,6 +233,8 @@ def test_a_function_that_hangs_is_reported_and_nothing_is_lost(
             return start(pipeline, rows.select(F.udf(call, "long")("id").alias("id")))
         if kind == "mapInPandas":
             return start(pipeline, rows.mapInPandas(each_id(call), "id LONG"))
+        if kind == "transformWithState":
+            return start(pipeline, with_state(pipeline.rows(), call))
         process: Any = lambda row: call(row.id)  # noqa: E731
         writer: Any = rows.writeStream.foreach(process).outputMode("update")
         return writer.option("checkpointLocation", str(pipeline.checkpoint)).trigger(realTime=LONG_EPOCH).start()  # type: ignore[no-any-return]

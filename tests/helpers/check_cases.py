@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -109,15 +109,15 @@ def operator(name: str, query: Callable[[World], DataFrame], *, code: str = OPER
 same: Any = lambda batches: batches  # noqa: E731
 
 
-class Nothing(StatefulProcessor):
+class Rows(StatefulProcessor):
+    """Of each row or frame its id."""
+
     def init(self, handle: Any) -> None:
-        pass
+        self.state = handle.getValueState("state", "id LONG")
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
-        yield from ()
-
-    def close(self) -> None:
-        pass
+        for row in rows:
+            yield Row(id=row.id) if isinstance(row, Row) else row[["id"]]
 
 
 def words() -> Any:
@@ -187,14 +187,6 @@ BLOCKED_OPERATORS = [
     operator(
         "applyInPandasWithState",
         lambda w: w.rows().groupBy("key").applyInPandasWithState(same, "key STRING", "n LONG", "update", "NoTimeout"),
-    ),
-    operator(
-        "transformWithState",
-        lambda w: w.rows().groupBy("key").transformWithState(Nothing(), "key STRING", "Update", "None"),
-    ),
-    operator(
-        "transformWithStateInPandas",
-        lambda w: w.rows().groupBy("key").transformWithStateInPandas(Nothing(), "key STRING", "Update", "None"),
     ),
     operator(
         "applyInPandas",
@@ -533,6 +525,14 @@ ALLOWED = [
             .agg(F.max("id").alias("id"))
             .select("key", arrow("id").alias("id"))
         ),
+    ),
+    runs(
+        "transformWithState",
+        lambda w: w.rows().groupBy("key").transformWithState(Rows(), "id LONG", "Update", "None"),
+    ),
+    runs(
+        "transformWithStateInPandas",
+        lambda w: w.rows().groupBy("key").transformWithStateInPandas(Rows(), "id LONG", "Update", "ProcessingTime"),
     ),
     runs("mapInPandas", lambda w: w.rows().select("id").mapInPandas(same, "id LONG")),
     runs("mapInArrow", lambda w: w.rows().select("id").mapInArrow(same, "id LONG")),

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.map_state_client import MapStateClient
 from pyspark.sql.streaming.value_state_client import ValueStateClient
 from pyspark.sql.types import Row, StructType
 
-from tailrace_worker.exact_values import ExactValues, Inexact
+from tailrace_worker.exact_values import ExactValues, InexactError
 from tailrace_worker.state_client import EpochClient
 
 #: A list or a map with more entries is not remembered.
@@ -55,12 +55,13 @@ class RememberedValue(ValueStateClient):
         value = cells.get(state_name, _UNKNOWN)
         if value is _UNKNOWN:
             value = cells[state_name] = super().get(state_name)
+            self._client.read_before[state_name] = ValueReader(self._client, state_name)
         return value
 
     def update(self, state_name: str, value: Any) -> None:
         try:
             exact = self._exact.of(value)
-        except Inexact:
+        except InexactError:
             self._forget(state_name)
             super().update(state_name, value)
             return
@@ -93,6 +94,23 @@ class RememberedValue(ValueStateClient):
     def _forget(self, name: str) -> None:
         self._client.at.cells.pop(name, None)
         self._client.at.unwritten.pop(name, None)
+
+
+class ValueReader:
+    """How the values of many keys are read together."""
+
+    def __init__(self, client: EpochClient, name: str) -> None:
+        self._client = client
+        self._name = name
+
+    def request(self) -> Any:
+        import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
+
+        call = messages.ValueStateCall(stateName=self._name, get=messages.Get())
+        return messages.StateRequest(stateVariableRequest=messages.StateVariableRequest(valueStateCall=call))
+
+    def value_in(self, answer: bytes) -> Any:
+        return tuple(self._client._deserialize_from_bytes(answer)) if answer else None
 
 
 class ListCell:
@@ -129,7 +147,7 @@ class RememberedList(ListStateClient):
     def append_list(self, state_name: str, values: list[Any]) -> None:
         try:
             exact = self._exact_list(state_name, values)
-        except Inexact:
+        except InexactError:
             self._write_and_forget(state_name)
             super().append_list(state_name, values)
             return
@@ -145,7 +163,7 @@ class RememberedList(ListStateClient):
     def put(self, state_name: str, values: list[Any]) -> None:
         try:
             exact = self._exact_list(state_name, values)
-        except Inexact:
+        except InexactError:
             self._forget(state_name)
             super().put(state_name, values)
             return
@@ -209,7 +227,7 @@ class RememberedList(ListStateClient):
     def _exact_list(self, name: str, values: Any) -> list[Any]:
         # Spark refuses an empty list, in its own words.
         if not self._is_remembered(name) or type(values) is not list or not values:
-            raise Inexact
+            raise InexactError
         return [self._exact.of(value) for value in values]
 
     def _cell(self, name: str) -> ListCell | None:
@@ -272,7 +290,7 @@ class RememberedMap(MapStateClient):
     def get_value(self, state_name: str, user_key: Any) -> Any:
         try:
             value = self._value(state_name, self._key(state_name, user_key))
-        except Inexact:
+        except InexactError:
             self._write_and_forget(state_name)
             return super().get_value(state_name, user_key)
         return None if value is None else self._row(*value)
@@ -280,21 +298,21 @@ class RememberedMap(MapStateClient):
     def contains_key(self, state_name: str, user_key: Any) -> bool:
         try:
             return self._value(state_name, self._key(state_name, user_key)) is not None
-        except Inexact:
+        except InexactError:
             self._write_and_forget(state_name)
             return super().contains_key(state_name, user_key)
 
     def update_value(self, state_name: str, user_key: Any, value: Any) -> None:
         try:
             self._set(state_name, self._key(state_name, user_key), self._exact.of(value))
-        except Inexact:
+        except InexactError:
             self._write_and_forget(state_name)
             super().update_value(state_name, user_key, value)
 
     def remove_key(self, state_name: str, key: Any) -> None:
         try:
             self._set(state_name, self._key(state_name, key), None)
-        except Inexact:
+        except InexactError:
             self._write_and_forget(state_name)
             super().remove_key(state_name, key)
 
@@ -329,7 +347,7 @@ class RememberedMap(MapStateClient):
 
     def _key(self, name: str, user_key: Any) -> Any:
         if not self._is_remembered(name):
-            raise Inexact
+            raise InexactError
         return self._exact_key.of(user_key)
 
     def _value(self, name: str, user_key: Any) -> Any:

@@ -33,7 +33,7 @@ _SEQUENCES = (tuple, list, Row)
 Converter = Callable[[Any], Any]
 
 
-class Inexact(Exception):
+class InexactError(Exception):
     """The value may come back as another one."""
 
 
@@ -42,32 +42,34 @@ class ExactValues:
 
     def __init__(self, schema: StructType, *, as_keys: bool = False) -> None:
         kinds = [type(field.dataType) for field in schema.fields]
-        self._converters = [_converter(field.dataType) for field in schema.fields]
+        self._converters = [
+            converter for field in schema.fields if (converter := _converter(field.dataType)) is not None
+        ]
         self._nullable = [field.nullable and not as_keys for field in schema.fields]
         # Two keys can be equal here and different there: 0.0 and -0.0.
-        self.possible = None not in self._converters and not (as_keys and DoubleType in kinds)
+        self.possible = len(self._converters) == len(kinds) and not (as_keys and DoubleType in kinds)
 
     def of(self, value: Any) -> tuple[Any, ...]:
-        """What will come back of `value`; raises `Inexact` if that is not known."""
+        """What will come back of `value`; raises `InexactError` if that is not known."""
         if not self.possible or type(value) not in _SEQUENCES or len(value) != len(self._converters):
-            raise Inexact
+            raise InexactError
         try:
             return self._converted(value)
-        except Inexact:
+        except InexactError:
             # NumPy's scalars, as PySpark turns them into Python's.
             if state_api.has_numpy is None:
                 state_api._load_numpy()
             return self._converted([state_api._normalize_state_value(one) for one in value])
 
     def _converted(self, value: Any) -> tuple[Any, ...]:
-        result = []
+        result: list[Any] = []
         for one, convert, nullable in zip(value, self._converters, self._nullable, strict=True):
             if one is None:
                 if not nullable:
-                    raise Inexact
+                    raise InexactError
                 result.append(None)
             else:
-                result.append(convert(one))  # type: ignore[misc]
+                result.append(convert(one))
         return tuple(result)
 
 
@@ -94,7 +96,7 @@ def _integer(bits: int) -> Converter:
     def convert(value: Any) -> Any:
         if type(value) is int and lowest <= value <= highest:
             return value
-        raise Inexact
+        raise InexactError
 
     return convert
 
@@ -103,19 +105,19 @@ def _of_type(kind: type) -> Converter:
     def convert(value: Any) -> Any:
         if type(value) is kind:
             return value
-        raise Inexact
+        raise InexactError
 
     return convert
 
 
 def _string(value: Any) -> Any:
     if type(value) is not str:
-        raise Inexact
+        raise InexactError
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise Inexact from None
+            raise InexactError from None
     return value
 
 
@@ -123,6 +125,6 @@ def _timestamp(data_type: Any) -> Converter:
     def convert(value: Any) -> Any:
         if type(value) is datetime.datetime and value.tzinfo is None:
             return data_type.fromInternal(data_type.toInternal(value))
-        raise Inexact
+        raise InexactError
 
     return convert

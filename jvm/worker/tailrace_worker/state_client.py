@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from pyspark.errors import PySparkRuntimeError
@@ -36,6 +37,14 @@ class Writer(Protocol):
     def write(self, name: str, cell: Any) -> None: ...
 
 
+class Reader(Protocol):
+    """A state variable with one value."""
+
+    def request(self) -> Any: ...
+
+    def value_in(self, answer: bytes) -> Any: ...
+
+
 class KeyState:
     """What is known of the state of one grouping key: a cell for each variable, and which are not written yet."""
 
@@ -59,6 +68,8 @@ class EpochClient(StatefulProcessorApiClient):
         super().__init__(address, key_schema)
         self.ending = False
         self.expiring: set[str] = set()
+        #: Variables whose values were read at some time.
+        self.read_before: dict[str, Reader] = {}
         self.at = KeyState(None, None)
         self._server_key: Any = None
         self._unanswered = 0
@@ -94,6 +105,32 @@ class EpochClient(StatefulProcessorApiClient):
         self.at = KeyState(None, None)
         self._server_key = None
         super().remove_implicit_key()
+
+    def read_ahead(self, keys: Iterable[Any]) -> None:
+        """Reads the values of new keys together, and not one by one when a processor asks for them."""
+        if not self.read_before:
+            return
+        new = {self._identity(key): key for key in keys}
+        unknown = [key for identity, key in new.items() if identity not in self._known]
+        together = max(1, MOST_UNANSWERED // (1 + len(self.read_before)))
+        for start in range(0, len(unknown), together):
+            self._read_together(unknown[start : start + together])
+
+    def _read_together(self, keys: list[Any]) -> None:
+        states = []
+        self.sockfile.flush()
+        self._read_answers()
+        for key in keys:
+            self.set_implicit_key(key)
+            states.append(self.at)
+            self._tell_key()
+            for variable in self.read_before.values():
+                self._write(variable.request().SerializeToString())
+        self.sockfile.flush()
+        for state in states:
+            self._read_answer()
+            for name, variable in self.read_before.items():
+                state.cells[name] = variable.value_in(self._read_answer())
 
     # What is written later.
 
@@ -168,10 +205,14 @@ class EpochClient(StatefulProcessorApiClient):
 
     def _read_answers(self) -> None:
         while self._unanswered > 0:
-            self._unanswered -= 1
-            status, reason, _ = self._receive_proto_message()
-            if status != 0:
-                raise PySparkRuntimeError(f"Error writing state: {reason}")
+            self._read_answer()
+
+    def _read_answer(self) -> bytes:
+        self._unanswered -= 1
+        status, reason, value = self._receive_proto_message()
+        if status != 0:
+            raise PySparkRuntimeError(f"Error accessing state: {reason}")
+        return value
 
     def new_iterator(self) -> str:
         """The id of an iterator over stored values, which is to be read to its end at once."""

@@ -1,8 +1,8 @@
-"""`transformWithState` in a worker in Real-Time Mode: the processor is called for each row, in the order in which they come.
+"""`transformWithState` in a worker in Real-Time Mode: the processor is called for each row, in the order of the rows.
 
-PySpark's worker hands a processor all rows of a key at once, which needs a sorted batch. Here a row is a call, so that its
-results are known to be its own; each result goes back with the index of its row in the batch. An empty batch asks to look
-after the timers.
+PySpark's worker hands a processor all rows of a key at once, which needs a sorted batch. Here a row is a call, so that
+its results are known to be its own; each result goes back with the index of its row in the batch. An empty batch asks
+to look after the timers.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class RowsWithState:
             for result in self._call(Mode.PROCESS_TIMER, None, ()):
                 yield NO_ROW, result
         elif self._initial is None:
-            for self.row, (key, value) in enumerate(self._data.inputs(batch)):
+            rows = list(self._data.inputs(batch))
+            self._client.read_ahead(key for key, _ in rows)
+            for self.row, (key, value) in enumerate(rows):
                 for result in self._call(Mode.PROCESS_DATA, key, (value,)):
                     yield self.row, result
         else:
@@ -110,7 +112,9 @@ def _grouped(offsets: list[int]) -> Iterator[tuple[list[int], list[int]]]:
 class _Kind(ABC):
     """How a processor wants its rows, and how its results become Arrow."""
 
-    def __init__(self, columns: tuple[list[int], list[int]], return_type: StructType, conf: Any, *, whole: bool) -> None:
+    def __init__(
+        self, columns: tuple[list[int], list[int]], return_type: StructType, conf: Any, *, whole: bool
+    ) -> None:
         self._keys, self._values = columns
         self._type = return_type
         self._conf = conf

@@ -6,7 +6,7 @@ import scala.util.Try
 
 import org.apache.spark.sql.catalyst.analysis.ResolveDeduplicate
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
-import org.apache.spark.sql.catalyst.plans.logical.{Deduplicate, DeduplicateWithinWatermark, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Deduplicate, DeduplicateWithinWatermark, LogicalPlan, TransformWithStateInPySpark}
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.fromAttributes
 import org.apache.spark.sql.classic.SparkSession
@@ -55,8 +55,14 @@ private[preflight] final class Rehearsal(
   lazy val planned: Try[SparkPlan] =
     plan(s"${Utils.getLocalDir(session.sparkContext.conf)}/tailrace-rehearsal", epoch = 0, comparesState = false)
 
-  /** Why the query cannot go on with the state of a checkpoint, as Spark finds out in its first epoch. */
-  def stateObstacle(checkpoint: Checkpoint): Option[Throwable] = {
+  /**
+   * Why the query cannot go on with the state of a checkpoint, as Spark finds out in its first epoch. A Python processor would
+   * have to be started to say what its state looks like; Spark does that itself before the first row is read.
+   */
+  def stateObstacle(checkpoint: Checkpoint): Option[Throwable] =
+    if (query.exists(_.isInstanceOf[TransformWithStateInPySpark])) None else obstacleIn(checkpoint)
+
+  private def obstacleIn(checkpoint: Checkpoint): Option[Throwable] = {
     val copy = Utils.createTempDir(namePrefix = "tailrace-check")
     try {
       checkpoint.copyStateSchemas(copy)

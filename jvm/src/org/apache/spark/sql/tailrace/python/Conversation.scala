@@ -64,6 +64,8 @@ private[python] final class Conversation(
   private val backlog = new Backlog(limits.maxRowsPerBatch, keepsRows, onDone)
   private val kept = new ConcurrentLinkedQueue[Batch]
 
+  // The worker knows what to do, and can be given something.
+  @volatile private var isInstructed = false
   @volatile private var stopping = false
   // The worker takes no more rows: it has failed, or its function has returned before its input ended.
   @volatile private var deaf = false
@@ -161,6 +163,8 @@ private[python] final class Conversation(
   private def feed(): Unit = {
     send(employer.instructions(hired.worker, context.partitionId(), context))
     sendMessage(wire.start)
+    isInstructed = true
+    channel.wakeReader()
     // From here on the worker's answers are worth waiting for; whatever failed before is told by `fail`.
     while (!stopping && input.hasNext) {
       val row = input.next()
@@ -190,7 +194,7 @@ private[python] final class Conversation(
   /** A batch, if it is time for one. */
   private def sendOne(): Boolean = {
     val batch =
-      if (deaf) None
+      if (deaf || !isInstructed) None
       else if (ticks.msUntilDue() == 0) backlog.claimTick().orElse(backlog.claim())
       else backlog.claim()
     batch.foreach { claimed =>
@@ -302,7 +306,7 @@ private[python] final class Conversation(
     if (partingMsLeft <= 0) {
       throw new IOException("the worker did not end in time")
     }
-    val tickMs = if (stopping || !backlog.workerIsIdle) LongestWaitMs else math.max(1, ticks.msUntilDue())
+    val tickMs = if (stopping || !isInstructed || !backlog.workerIsIdle) LongestWaitMs else math.max(1, ticks.msUntilDue())
     Seq(leftMs + 1, partingMsLeft, LongestWaitMs, tickMs).min
   }
 
