@@ -111,7 +111,7 @@ def main() -> None:
         )
         pay(servers, "quiet card", 1)
         pay(servers, "busy card", 5)
-        for decision in decisions(servers, wanted=8, within_s=60):
+        for decision in decisions(servers, wanted=8, within_s=180):
             print(
                 f"{decision['card']}: {decision['decision']}, {decision['payments']} payments, {decision['spent']:.2f}"
             )

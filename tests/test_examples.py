@@ -24,7 +24,7 @@ def test_ad_click_join() -> None:
 
 def test_fraud_velocity() -> None:
     result = subprocess.run(
-        [sys.executable, EXAMPLES / "fraud_velocity.py"], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, EXAMPLES / "fraud_velocity.py"], capture_output=True, text=True, timeout=300, check=False
     )
     assert result.returncode == 0, result.stderr
     said = result.stdout.splitlines()

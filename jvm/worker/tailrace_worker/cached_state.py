@@ -124,6 +124,10 @@ class ListCell:
         #: Whether it replaces what is stored.
         self.is_new = False
 
+    @property
+    def size(self) -> int:
+        return len(self.values or self.appended)
+
 
 class RememberedList(ListStateClient):
     def __init__(self, client: EpochClient, schema: StructType | str) -> None:
@@ -157,7 +161,7 @@ class RememberedList(ListStateClient):
         if not cell.is_new:
             cell.appended.extend(exact)
         self._client.changed(state_name, self)
-        if len(cell.values or cell.appended) > MOST_ENTRIES:
+        if cell.size > MOST_ENTRIES:
             self._write_and_forget(state_name)
 
     def put(self, state_name: str, values: list[Any]) -> None:
@@ -260,6 +264,10 @@ class MapCell:
         self.changed: dict[Any, None] = {}
         #: Whether it replaces what is stored.
         self.is_new = False
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
 
 
 class RememberedMap(MapStateClient):
@@ -405,7 +413,7 @@ class RememberedMap(MapStateClient):
         return found
 
     def _limit(self, name: str, cell: MapCell) -> None:
-        if len(cell.values) > MOST_ENTRIES:
+        if cell.size > MOST_ENTRIES:
             self._write_and_forget(name)
 
     def _is_remembered(self, name: str) -> bool:

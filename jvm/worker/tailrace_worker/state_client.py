@@ -22,6 +22,9 @@ MOST_UNANSWERED = 64
 #: Grouping keys whose state is remembered.
 MOST_KEYS = 10_000
 
+#: Values that they may have together, in lists and maps above all.
+MOST_VALUES = 100_000
+
 #: Keys that are not written yet; an epoch's end has to write them all.
 MOST_UNWRITTEN = 1_000
 
@@ -48,13 +51,20 @@ class Reader(Protocol):
 class KeyState:
     """What is known of the state of one grouping key: a cell for each variable, and which are not written yet."""
 
-    __slots__ = ("cells", "identity", "key", "unwritten")
+    __slots__ = ("cells", "identity", "key", "size", "unwritten")
 
     def __init__(self, key: Any, identity: Any) -> None:
         self.key = key
         self.identity = identity
         self.cells: dict[str, Any] = {}
         self.unwritten: dict[str, Writer] = {}
+        self.size = 0
+
+    def grown(self) -> int:
+        """By how many values since it was asked last."""
+        before = self.size
+        self.size = sum(getattr(cell, "size", 1) for cell in self.cells.values())
+        return self.size - before
 
 
 class EpochClient(StatefulProcessorApiClient):
@@ -74,6 +84,7 @@ class EpochClient(StatefulProcessorApiClient):
         self._server_key: Any = None
         self._unanswered = 0
         self._known: OrderedDict[Any, KeyState] = OrderedDict()
+        self._values = 0
         self._unwritten: dict[Any, KeyState] = {}
         self._watermark: int | None = None
         self._timers_are_allowed = False
@@ -82,17 +93,24 @@ class EpochClient(StatefulProcessorApiClient):
     # The key at hand.
 
     def set_implicit_key(self, key: Any) -> None:
+        self._values += self.at.grown()
         identity = self._identity(key)
         found = self._known.get(identity)
         if found is None:
             found = self._known[identity] = KeyState(key, identity)
-            if len(self._known) > MOST_KEYS:
-                self._write_one(self._known.popitem(last=False)[1])
         else:
             self._known.move_to_end(identity)
         self.at = found
+        while len(self._known) > MOST_KEYS or (self._values > MOST_VALUES and len(self._known) > 1):
+            self._forget(self._known.popitem(last=False)[1])
         if self.list_timer_iterator_cursors:
             self.list_timer_iterator_cursors.clear()
+
+    def _forget(self, state: KeyState) -> None:
+        self._write_one(state)
+        self._values -= state.size
+        # It can still be the server's key.
+        state.cells, state.size = {}, 0
 
     def _identity(self, key: Any) -> Any:
         """Equal for two keys if they are the same to Spark."""
@@ -118,11 +136,14 @@ class EpochClient(StatefulProcessorApiClient):
 
     def _read_together(self, keys: list[Any]) -> None:
         states = []
-        self.sockfile.flush()
-        self._read_answers()
         for key in keys:
             self.set_implicit_key(key)
             states.append(self.at)
+        # Others may have been written to make room: from here on only the answers to these requests are to come.
+        self.sockfile.flush()
+        self._read_answers()
+        for self.at in states:
+            self._server_key = None
             self._tell_key()
             for variable in self.read_before.values():
                 self._write(variable.request().SerializeToString())

@@ -99,7 +99,7 @@ private[python] final class Conversation(
   feeder.setDaemon(true)
   // Listeners run last in, first out: this one before the source is closed, which the feeder still reads.
   context.addTaskCompletionListener[Unit](_ => close())
-  ticks.whenEarlier(() => channel.wakeReader())
+  ticks.whenEarlier(() => if (!stopping && !deaf) channel.wakeReader())
   feeder.start()
 
   override def hasNext: Boolean = {

@@ -28,8 +28,8 @@ private[python] object Ticks {
 }
 
 /**
- * Knows when the next timer of a task is due, so that Python is only asked when there is one. All but the volatile field
- * is used by the thread of the state server alone.
+ * Knows when the next timer of a task is due, so that Python is only asked when there is one. All but the volatile fields
+ * are used by the thread of the state server alone.
  *
  * @param watermark what event-time timers are compared with; it stands still within an epoch
  */
@@ -40,7 +40,7 @@ private[python] final class TimerWatch(timeMode: TimeMode, watermark: Option[Lon
   @volatile private var earliest = Unknown
   private var foundWhileScanning = NoTimer
   private var scanning = false
-  private var wake: () => Unit = () => ()
+  @volatile private var wake: () => Unit = () => ()
 
   /** Timers up to here were given out, and none was registered since: later looks need not go over their remains. */
   private var floor: Option[Long] = None
