@@ -19,7 +19,8 @@ import pickle
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -38,10 +39,16 @@ __all__ = ["MODES", "Results", "Source", "StreamTest", "session"]
 Mode = Literal["real-time", "micro-batch"]
 MODES: tuple[Mode, ...] = ("real-time", "micro-batch")
 
-MIN_DURATION_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
+TICK_MS = 1
+SETTINGS = {
+    "spark.sql.streaming.realTimeMode.minBatchDuration": str(TICK_MS),
+    # What Spark sets for real-time queries by itself; transformWithState needs it in micro-batch, too.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
 LOOKS_EVERY_S = 0.02
 TURNS_PER_TICK = 10
-TICK_MS = 1
 DEADLINE_S = 60.0
 
 
@@ -148,7 +155,7 @@ class StreamTest:
         self._rows: DataFrame | None = None
         self._running: Any = None
         self._folder = Path(tempfile.mkdtemp(prefix="tailrace-test-"))
-        self._clock = self._jvm("TestClock").install(int(start.timestamp() * 1000))
+        self._clock = self._jvm("TestClock").install(int(start.timestamp() * 1000), str(self._folder / "clock"))
         if self._clock is None:
             shutil.rmtree(self._folder)
             raise TailraceError(
@@ -219,10 +226,9 @@ class StreamTest:
         self._launch()
 
     def _launch(self) -> None:
-        before = self.spark.conf.get(MIN_DURATION_KEY, None)
-        self.spark.conf.set(MIN_DURATION_KEY, str(TICK_MS))
-        try:
-            assert self._rows is not None
+        assert self._rows is not None
+        # The query takes a copy of the session's settings.
+        with _settings(self.spark, SETTINGS):
             self._running = self._jvm("TestedQuery")(
                 self.spark._jsparkSession,
                 self._rows._jdf,
@@ -231,11 +237,6 @@ class StreamTest:
                 str(self._folder / "checkpoint"),
                 self.mode == "real-time",
             )
-        finally:
-            if before is None:
-                self.spark.conf.unset(MIN_DURATION_KEY)
-            else:
-                self.spark.conf.set(MIN_DURATION_KEY, before)
 
     def _run_once(self) -> None:
         """One batch, or the rest of the open epoch."""
@@ -280,6 +281,21 @@ def _struct(ddl: str) -> StructType:
     parsed = StructType.fromDDL(ddl)
     assert isinstance(parsed, StructType)
     return parsed
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, earlier)
 
 
 def _java_list(spark: SparkSession, items: Iterable[Any]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from pyspark.errors import PySparkRuntimeError
@@ -32,6 +32,10 @@ MOST_UNWRITTEN = 1_000
 WRITTEN_AFTER_BATCH = 32
 
 _PLAIN_KEYS = frozenset({str, int, bool, type(None)})
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class Writer(Protocol):
@@ -74,8 +78,9 @@ class EpochClient(StatefulProcessorApiClient):
     written is lost together with the epoch, which is then repeated.
     """
 
-    def __init__(self, address: int | str, key_schema: StructType) -> None:
+    def __init__(self, address: int | str, key_schema: StructType, clock: Callable[[], int] = now_ms) -> None:
         super().__init__(address, key_schema)
+        self._clock = clock
         self.ending = False
         self.expiring: set[str] = set()
         #: Variables whose values were read at some time.
@@ -249,7 +254,7 @@ class EpochClient(StatefulProcessorApiClient):
             return -1, -1
         if self._watermark is None:
             self._watermark = self._get_watermark_timestamp()
-        return time.time_ns() // 1_000_000, self._watermark
+        return self._clock(), self._watermark
 
     def register_timer(self, expiry_time_stamp_ms: int) -> None:
         if not self._timers_are_allowed:

@@ -8,7 +8,8 @@ to look after the timers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasFuncMode as Mode
@@ -16,7 +17,7 @@ from pyspark.sql.types import Row, StructField, StructType
 from pyspark.util import PythonEvalType
 
 from tailrace_worker.cached_state import remember_state
-from tailrace_worker.state_client import EpochClient
+from tailrace_worker.state_client import EpochClient, now_ms
 
 #: Results in one message: a row that is made into very many does not have to fit into memory at once.
 MOST_RESULTS = 10_000
@@ -47,7 +48,9 @@ class RowsWithState:
         remember_state()
         self._udf, offsets, return_type = worker.read_single_udf(pickle, function, eval_type, runner_conf, 0)
         self._has_initial_state = eval_type in _WITH_INITIAL_STATE
-        self._client = EpochClient(eval_conf.state_server_socket_port, eval_conf.grouping_key_schema)
+        self._client = EpochClient(
+            eval_conf.state_server_socket_port, eval_conf.grouping_key_schema, _clock(runner_conf)
+        )
         data, *initial = _grouped(offsets)
         kind = _Frames if eval_type in _OVER_PANDAS else _Rows
         self._data: _Kind = kind(data, return_type, runner_conf, whole=self._has_initial_state)
@@ -98,6 +101,12 @@ class RowsWithState:
         none = (iter(()),) if self._has_initial_state else ()
         results: Iterable[Any] = self._udf(self._client, mode, key, iter(values), *none)
         return results
+
+
+def _clock(conf: Any) -> Callable[[], int]:
+    """A user's test (tailrace.testing) has a clock of its own."""
+    file = conf.get("spark.tailrace.testing.clock", "")
+    return (lambda: int(Path(file).read_text())) if file else now_ms
 
 
 def _grouped(offsets: list[int]) -> Iterator[tuple[list[int], list[int]]]:

@@ -44,6 +44,7 @@ private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean, on
   private var owedBytes = 0L
   private var sending = false
   private var closed = false
+  private var allSent = false
   private var rowsPerBatch = math.min(FirstRowsPerBatch, maxRowsPerBatch)
   private var lastTakenNanos = 0L
 
@@ -60,12 +61,14 @@ private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean, on
     !closed && isFull
   }
 
-  /** Waits until everything is sent; true if this thread has to do some of it. */
+  /** Waits until everything is sent; true if this thread has to do some of it. Then there are no ticks any more either. */
   def awaitAllSent(): Boolean = locked {
     while (!closed && (sending || !waiting.isEmpty) && !isClaimable) {
       changed.await()
     }
-    !closed && !waiting.isEmpty
+    val isLeft = !closed && !waiting.isEmpty
+    allSent = !isLeft
+    isLeft
   }
 
   /** Whether nothing is with the worker, which then waits for input. */
@@ -89,7 +92,7 @@ private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean, on
 
   /** An empty batch, if there is none on its way; it goes before the rows that are waiting. */
   def claimTick(): Option[Batch] = locked {
-    if (closed || sending || inFlight.size > 1 || (!inFlight.isEmpty && inFlight.peekLast().entries.isEmpty)) {
+    if (closed || allSent || sending || inFlight.size > 1 || (!inFlight.isEmpty && inFlight.peekLast().entries.isEmpty)) {
       None
     } else {
       sending = true

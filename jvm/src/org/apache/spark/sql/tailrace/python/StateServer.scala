@@ -17,6 +17,7 @@ import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.python.streaming.{TransformWithStateInPySparkPythonBaseRunner, TransformWithStateInPySparkStateServer}
+import org.apache.spark.sql.tailrace.testing.TestClock
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -43,7 +44,7 @@ private[python] final class StatefulRunner(
       schema,
       handle,
       format.timeZone,
-      format.runnerConf,
+      format.runnerConf ++ TestClock.runnerConf,
       metrics,
       jobArtifacts,
       keySchema,

@@ -1,11 +1,30 @@
 package org.apache.spark.sql.tailrace.testing
 
+import java.nio.file.{Files, Path}
+import java.nio.file.StandardCopyOption.ATOMIC_MOVE
+
 import org.apache.spark.sql.execution.datasources.v2.LowLatencyClock
 import org.apache.spark.util.{ManualClock, SystemClock}
 
-/** Time stands still unless a test moves it. Knows whether the stream's thread waits for it to move. */
-final class TestClock(startMs: Long) extends ManualClock(startMs) with Serializable {
+/**
+ * Time stands still unless a test moves it. Knows whether the stream's thread waits for it to move.
+ *
+ * @param file where Python workers read it
+ */
+final class TestClock(startMs: Long, file: Path) extends ManualClock(startMs) with Serializable {
   @volatile private var awaited = Long.MinValue
+  tell()
+
+  override def advance(timeToAdd: Long): Unit = synchronized {
+    super.advance(timeToAdd)
+    tell()
+  }
+
+  private def tell(): Unit = {
+    val draft = file.resolveSibling(s"${file.getFileName}.draft")
+    Files.writeString(draft, getTimeMillis().toString)
+    Files.move(draft, file, ATOMIC_MOVE)
+  }
 
   override def waitTillTime(targetTime: Long): Long = {
     awaited = targetTime
@@ -15,17 +34,23 @@ final class TestClock(startMs: Long) extends ManualClock(startMs) with Serializa
   /** Everything is done that was due. */
   def isWaitedFor: Boolean = awaited > getTimeMillis()
 
+  private def path: String = file.toString
+
   // A task's copy is the clock itself.
   private def writeReplace(): AnyRef = new TestClock.Reference
 }
 
 object TestClock {
+  private val FileKey = "spark.tailrace.testing.clock"
   private var current: Option[TestClock] = None
 
+  /** For Python workers: where the time is, if it is a test's. */
+  def runnerConf: Map[String, String] = synchronized(current.map(FileKey -> _.path).toMap)
+
   /** Timers and epochs of the whole JVM go by it; null if they go by another test's already. */
-  def install(startMs: Long): TestClock = synchronized {
+  def install(startMs: Long, file: String): TestClock = synchronized {
     if (current.isDefined) null else {
-      val clock = new TestClock(startMs)
+      val clock = new TestClock(startMs, Path.of(file))
       LowLatencyClock.setClock(clock)
       current = Some(clock)
       clock
