@@ -496,7 +496,12 @@ ALLOWED = [
     runs("join of two streams without time", lambda w: joined(w, "l.key = r.key AND l.id = r.id")),
     runs("join of two streams, then groupBy", lambda w: joined(w, IN_TIME).groupBy("key").count(), partitions=1),
     runs("join of two streams, then udf", lambda w: joined(w, IN_TIME).select(arrow("id").alias("id")), partitions=1),
-    runs("join of three streams", three_streams, partitions=1),
+    runs(
+        "join of three streams",
+        three_streams,
+        partitions=1,
+        settings={"spark.sql.shuffle.partitions": "1"},
+    ),
     runs("left semi join of two streams", lambda w: joined(w, IN_TIME, "left_semi")),
     allowed("join of two streams, append", lambda w: joined_to(w, "inner", mode="append")),
     allowed("left outer join of two streams", lambda w: joined_to(w, "left_outer", mode="append")),
