@@ -105,8 +105,7 @@ QUERIES = [
     pickled_udf,
     pandas_function,
     python_and_then_sql,
-    # Has failed once in about ten runs, for a reason that is not known yet.
-    pytest.param(python_worker_crashes, marks=pytest.mark.chaos),
+    python_worker_crashes,
     parse_error,
     bad_cast_before_python,
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from dataclasses import dataclass
 
@@ -20,9 +21,12 @@ class Event:
 
 
 def tell(name: str, *, query: str = "", reason: str = "") -> None:
-    print(MARK + json.dumps({"name": name, "at": time.monotonic(), "query": query, "reason": reason}), flush=True)
+    told = json.dumps({"name": name, "at": time.monotonic(), "query": query, "reason": reason})
+    # At once with its end: several threads tell, and a line of two could not be read.
+    sys.stdout.write(f"{MARK}{told}\n")
+    sys.stdout.flush()
 
 
 def heard(line: str) -> Event | None:
-    """The event in a line of output, if it is one."""
-    return Event(**json.loads(line[len(MARK) :])) if line.startswith(MARK) else None
+    """The event in a line of output, if it is one; what the JVM may have written behind it is not of it."""
+    return Event(**json.JSONDecoder().raw_decode(line[len(MARK) :])[0]) if line.startswith(MARK) else None
