@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -244,3 +245,34 @@ def test_a_task_that_is_repeated_looks_what_is_there(
     assert query.isActive
     ids = Counter(json.loads(message.value() or b"")["id"] for message in messages(pipeline, pipeline.output))
     assert ids == Counter(range(40))
+
+
+def test_records_that_a_killed_writer_had_under_way_are_waited_for(pipeline: Pipeline) -> None:
+    """A broker may have them before the new run looks, and store them after it has begun to."""
+    rows = pipeline.raw().select("value")
+    query = start(pipeline, rows, topic=pipeline.output)
+    for number in range(5):
+        pipeline.send(range(number, number + 1))
+        until(has_written(pipeline, pipeline.output, number + 1), "rows", within_s=SOON_S)
+    query.stop()
+    pipeline.send(range(5, 6))
+    # As the writer of record 4 would have written the next one of its partition.
+    source = next(m for m in all_messages(pipeline.servers, pipeline.input) if b'"id": 5,' in (m.value() or b""))
+    last = messages(pipeline, pipeline.output)[-1]
+    row = headers_of(last)["tailrace-row"].split("/")
+    headers: list[tuple[str, str | bytes | None]] = [
+        ("tailrace-source", f"{source.topic()}/{source.partition()}/{source.offset()}"),
+        ("tailrace-row", "/".join([*row[:-1], str(int(row[-1]) + 1)])),
+    ]
+    owner = pipeline.checkpoint / "tailrace-sink" / "run"
+    before = owner.read_text()
+    again = start(pipeline, rows, topic=pipeline.output)
+    until(lambda: owner.read_text() != before, "the new run is about to look", within_s=SOON_S)
+    time.sleep(0.7)  # it has looked for the end of the topic
+    producer = Producer({"bootstrap.servers": pipeline.servers})
+    producer.produce(pipeline.output, source.value(), headers=headers)
+    producer.flush()
+    pipeline.send(range(6, 7))
+    until(lambda: 6 in ids_in(pipeline), "the next row", within_s=SOON_S)
+    again.stop()
+    assert Counter(ids_in(pipeline)) == Counter(range(7))

@@ -41,10 +41,13 @@ final case class EpochWork(
   def log: OutputLog = new OutputLog(checkpoint, hadoop.value.value)
 
   /** A task that is repeated within the epoch has to look for itself what the attempt before it has written. */
-  def writtenBefore(taskAttempt: Int): Written = {
+  def writtenBefore(task: Int, taskAttempt: Int): Written = {
     val ofOtherRuns = if (written == null) Written.nothing else written.value
     if (taskAttempt == 0) ofOtherRuns
-    else ofOtherRuns ++ new OutputTail(options, readCommitted).since(log.beginnings(beginnings), query)
+    else {
+      val late = if (options.isTransactional) LateRecords.none else LateRecords.ofTask(task)
+      ofOtherRuns ++ new OutputTail(options, readCommitted).since(log.beginnings(beginnings), query, late)
+    }
   }
 }
 

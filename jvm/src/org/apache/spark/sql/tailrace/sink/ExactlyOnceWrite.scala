@@ -64,7 +64,8 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     val tail = new OutputTail(options, readCommitted)
     options.topic.foreach(topic => log.begins(topic, tail.endsOf(topic)))
     val beginnings = log.beginnings(log.endOf(epoch - 1).fold(Map.empty[String, Map[String, Long]])(_.ends))
-    val written = new Written(tail.since(beginnings, query))
+    val late = if (options.isTransactional) LateRecords.none else LateRecords.ofOlderRuns
+    val written = new Written(tail.since(beginnings, query, late))
     logInfo(s"Read back ${written.length} rows of epoch $epoch in ${(System.nanoTime() - began) / 1000000} ms")
     val context = session.sparkContext
     new SinkRun(

@@ -48,7 +48,7 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
     throw new IllegalStateException("a newer run of the query writes to the topic")
   }
   // After the producers of older attempts are fenced, and can add nothing.
-  private val written = new WrittenLookup(epoch.writtenBefore(TaskContext.get().attemptNumber()))
+  private val written = new WrittenLookup(epoch.writtenBefore(task, TaskContext.get().attemptNumber()))
   private val transactions = epoch.options.transactionMs.map(new Transactions(producer, _, transactionalId)).orNull
 
   private var sequence = 0L

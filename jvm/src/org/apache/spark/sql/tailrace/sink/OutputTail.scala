@@ -23,8 +23,12 @@ final class OutputTail(options: SinkOptions, readCommitted: Boolean) {
       case (partition, end) => partition.partition().toString -> end
     }
 
-  /** What the query has written since; a partition that is not among the beginnings is read from its first record. */
-  def since(beginnings: Map[String, Map[String, Long]], query: String): Seq[WrittenRow] =
+  /**
+   * What the query has written since; a partition that is not among the beginnings is read from its first record.
+   *
+   * @param late whose records may still come
+   */
+  def since(beginnings: Map[String, Map[String, Long]], query: String, late: LateRecords): Seq[WrittenRow] =
     if (beginnings.isEmpty) Nil else withConsumer(readCommitted) { consumer =>
       val partitions = beginnings.keys.toSeq.flatMap(partitionsOf(consumer, _))
       val first = consumer.beginningOffsets(partitions.asJava)
@@ -35,30 +39,33 @@ final class OutputTail(options: SinkOptions, readCommitted: Boolean) {
         val from = beginnings(partition.topic()).getOrElse(partition.partition().toString, 0L)
         consumer.seek(partition, math.max(from, first.get(partition)))
       }
-      read(consumer, partitions, until, query)
+      read(consumer, partitions, until, query, late)
     }
 
   private def read(
       consumer: Consumer,
       partitions: Seq[TopicPartition],
       until: Map[(String, Int), Long],
-      query: String): Seq[WrittenRow] = {
+      query: String,
+      late: LateRecords): Seq[WrittenRow] = {
     val found = mutable.ArrayBuffer.empty[WrittenRow]
     def behind = partitions.filter(at => consumer.position(at) < until((at.topic(), at.partition())))
     var positions = Seq.empty[Long]
     var progressAt = System.nanoTime()
-    while (behind.nonEmpty) {
+    while (behind.nonEmpty || late.areAwaited) {
       consumer.poll(PollFor).forEach { record =>
         RowHeaders.read(record.headers()).filter(_._3.query == query).foreach { case (place, id, mark) =>
           val key = Written.keyOf(record.topic(), record.key())
-          found += WrittenRow(place, id, mark, key, Written.contentOf(key, record.value()))
+          val row = WrittenRow(place, id, mark, key, Written.contentOf(key, record.value()))
+          found += row
+          late.note(row)
         }
       }
       val now = partitions.map(consumer.position)
       if (now != positions) {
         positions = now
         progressAt = System.nanoTime()
-      } else if (System.nanoTime() - progressAt > PatienceNanos) {
+      } else if (behind.nonEmpty && System.nanoTime() - progressAt > PatienceNanos) {
         val stuck = behind.map(at => s"${at.topic()}/${at.partition()} at ${consumer.position(at)}").mkString(", ")
         throw new TailraceException(
           "TAILRACE_OUTPUT_NOT_READABLE",
@@ -91,4 +98,32 @@ object OutputTail {
   // Longer than a transaction may stay open by default.
   private val PatienceNanos = 90L * 1000 * 1000 * 1000
   private val Interrupted = "org.apache.kafka.common.errors.InterruptException"
+}
+
+/**
+ * Records of a writer that was killed. The brokers have taken them in, or the operating system sends them on, but they are not
+ * in the topic yet; without transactions nothing keeps them out. They are taken to have come when there was none for a while.
+ */
+final class LateRecords private (isOne: WrittenRow => Boolean, private var maySome: Boolean) {
+  private var lastNanos = System.nanoTime()
+
+  def note(row: WrittenRow): Unit = if (isOne(row)) {
+    maySome = true
+    lastNanos = System.nanoTime()
+  }
+
+  def areAwaited: Boolean = maySome && System.nanoTime() - lastNanos < LateRecords.QuietNanos
+}
+
+object LateRecords {
+  private val QuietNanos = 2L * 1000 * 1000 * 1000
+
+  /** Writers are fenced. */
+  def none: LateRecords = new LateRecords(_ => false, maySome = false)
+
+  /** The last run was ended in the middle of an epoch, if there is anything of that. */
+  def ofOlderRuns: LateRecords = new LateRecords(_ => true, maySome = false)
+
+  /** The task has begun before, and perhaps its executor was lost. The others go on writing. */
+  def ofTask(task: Int): LateRecords = new LateRecords(_.mark.task == task, maySome = true)
 }
