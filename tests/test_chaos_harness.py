@@ -17,7 +17,7 @@ from tailrace import EmbeddedKafka, TailraceError
 from tailrace.chaos import ChaosOptions, ChaosResult, ChaosView, UsersQuery, run_chaos
 from tailrace.chaos.faults import FAULTS
 from tailrace.chaos.options import SINKS
-from tests.helpers.processes import alive, descendants, tailrace_command
+from tests.helpers.processes import alive, command_line, descendants, tailrace_command
 from tests.helpers.processes import tailrace as tailrace_cli
 from tests.helpers.topics import new_topic, produce
 from tests.helpers.waiting import until
@@ -132,10 +132,13 @@ def test_nothing_is_left_behind(sign: signal.Signals, code: int, tmp_path: Path)
         stderr=subprocess.DEVNULL,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
-    # The harness's own: the driver and the broker; the driver's own: its JVM.
-    started = until(
-        lambda: pids if len(pids := descendants(harness.pid)) >= 3 else None, "broker and driver", within_s=90
-    )
+
+    def all_processes() -> list[int] | None:
+        """The driver, once it has a JVM, and the broker."""
+        drivers = [pid for pid in descendants(harness.pid) if "tailrace.chaos._app" in command_line(pid)]
+        return list(descendants(harness.pid)) if drivers and descendants(drivers[0]) else None
+
+    started = until(all_processes, "broker and driver", within_s=90)
     harness.send_signal(sign)
     assert harness.wait(timeout=60) == code
     until(lambda: not any(alive(pid) for pid in started), "all its processes are gone", within_s=60)

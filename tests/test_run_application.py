@@ -122,7 +122,9 @@ def test_killed_restarted_drained_and_run_again(application: Application) -> Non
     ):
         with application.run() as run:
             until(is_ready(run), "rows flow", within_s=START_S)
-            assert run.ask()[1]["application"]["queries"] == {"ready": ["scores"]}
+            until(
+                lambda: run.ask()[1]["application"]["queries"] == {"ready": ["scores"]}, "no backlog", within_s=START_S
+            )
             token = token_of(run)
             assert not [pid for pid in descendants(run.process.pid) if token in command(pid)]
 

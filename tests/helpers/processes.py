@@ -49,6 +49,14 @@ def alive(pid: int) -> bool:
         return False
 
 
+def command_line(pid: int) -> str:
+    """Nothing if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
 def descendants(pid: int) -> set[int]:
     """All processes that a process has started, and theirs."""
     parents: dict[int, set[int]] = {}
