@@ -247,6 +247,35 @@ def test_a_task_that_is_repeated_looks_what_is_there(
     assert ids == Counter(range(40))
 
 
+def test_a_task_that_is_repeated_when_the_epoch_is_over(
+    new_session: Callable[..., SparkSession], kafka: EmbeddedKafka, checkpoint: Path, tmp_path: Path
+) -> None:
+    """What it had written comes again in the next epoch, behind what others have written and committed."""
+    pipeline = Pipeline(new_session("local[6,4]", {"spark.tailrace.warmup.epochs": "0"}), kafka, checkpoint)
+    failed = tmp_path / "failed"
+
+    def fails_late(value: str) -> str:
+        if json.loads(value)["id"] == 30 and not failed.exists():
+            time.sleep(8)
+            failed.touch()
+            raise ValueError("once")
+        return value
+
+    rows = pipeline.raw().select(udf(fails_late)("value").alias("value"))
+    start(pipeline, rows, epoch="5 seconds", topic=pipeline.output)
+    commits = until(lambda: pipeline.log("commits"), "an epoch", within_s=SOON_S)
+    until(lambda: len(pipeline.log("commits")) > len(commits), "the next begins", within_s=SOON_S)
+    pipeline.send(range(30))
+    until(has_written(pipeline, pipeline.output, 30), "rows", within_s=SOON_S)
+    pipeline.send(range(30, 31))
+    until(failed.exists, "the task is repeated", within_s=SOON_S)
+    pipeline.send(range(31, 40))
+    until(lambda: {*range(40)} <= {*ids_in(pipeline)}, "all rows", within_s=SOON_S)
+    after = len(pipeline.log("commits"))
+    until(lambda: len(pipeline.log("commits")) >= after + 2, "two more epochs", within_s=SOON_S)
+    assert Counter(ids_in(pipeline)) == Counter(range(40))
+
+
 def test_records_that_a_killed_writer_had_under_way_are_waited_for(pipeline: Pipeline) -> None:
     """A broker may have them before the new run looks, and store them after it has begun to."""
     rows = pipeline.raw().select("value")

@@ -69,6 +69,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     logInfo(s"Read back ${written.length} rows of epoch $epoch in ${(System.nanoTime() - began) / 1000000} ms")
     val context = session.sparkContext
     new SinkRun(
+      context,
       log,
       checkpoint,
       context.broadcast(new SerializableConfiguration(hadoop)),
@@ -76,7 +77,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
       readCommitted,
       if (written.isEmpty) Set.empty else CompactedTopics.among(options, beginnings.keys),
       beginnings,
-      Option.when(!written.isEmpty)((context.broadcast(written), written.lastOffsets)))
+      written)
   }
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
@@ -105,6 +106,11 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
 
   override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = prepared.foreach { case Prepared(sinkRun, _, _, _) =>
     val ends = messages.toSeq.collect { case end: TaskEnd => end }
+    if (ends.exists(_.isRepeated)) {
+      // The epoch may have ended before the task that was repeated had come as far as it was: the rest comes in the next one.
+      val tail = new OutputTail(options, sinkRun.readCommitted)
+      sinkRun.found(new Written(tail.since(sinkRun.log.beginnings(sinkRun.beginnings), query, LateRecords.none)))
+    }
     sinkRun.ended(ends)
     sinkRun.log.ended(epoch, EpochEnd(sinkRun.beginnings))
     sinkRun.log.forgetBefore(epoch - KeptEpochs)

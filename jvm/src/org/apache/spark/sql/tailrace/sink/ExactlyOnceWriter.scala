@@ -18,8 +18,17 @@ import org.apache.spark.sql.tailrace.sink.Producers.Producer
 
 import tailrace.TailraceException
 
-/** What a task tells the driver when it has written its part of an epoch. */
-final case class TaskEnd(task: Int, executor: String, ends: Map[String, Map[String, Long]], counts: SinkCounts)
+/**
+ * What a task tells the driver when it has written its part of an epoch.
+ *
+ * @param isRepeated whether an earlier attempt has written, too, and may have come further
+ */
+final case class TaskEnd(
+    task: Int,
+    executor: String,
+    ends: Map[String, Map[String, Long]],
+    counts: SinkCounts,
+    isRepeated: Boolean)
     extends WriterCommitMessage
 
 /** Writes the rows of a task, except those that are there already. */
@@ -48,7 +57,8 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
     throw new IllegalStateException("a newer run of the query writes to the topic")
   }
   // After the producers of older attempts are fenced, and can add nothing.
-  private val written = new WrittenLookup(epoch.writtenBefore(task, TaskContext.get().attemptNumber()))
+  private val taskAttempt = TaskContext.get().attemptNumber()
+  private val written = new WrittenLookup(epoch.writtenBefore(task, taskAttempt))
   private val transactions = epoch.options.transactionMs.map(new Transactions(producer, _, transactionalId)).orNull
 
   private var sequence = 0L
@@ -191,7 +201,7 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
     settleFailures()
     isOver = true
     if (transactions != null) Producers.keep(transactionalId, epoch.run, producer) else Producers.release(epoch.options)
-    TaskEnd(task, executor, acknowledged.ends, SinkCounts(suppressed, corrected, unidentified))
+    TaskEnd(task, executor, acknowledged.ends, SinkCounts(suppressed, corrected, unidentified), isRepeated = taskAttempt > 0)
   }
 
   override def abort(): Unit = close()

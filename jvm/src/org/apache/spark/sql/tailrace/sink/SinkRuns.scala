@@ -4,11 +4,13 @@ import java.util.UUID
 
 import scala.collection.mutable
 
+import org.apache.spark.SparkContext
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.util.SerializableConfiguration
 
 /** On the driver: what a run of a query knows of its output. */
 final class SinkRun(
+    context: SparkContext,
     val log: OutputLog,
     val checkpoint: String,
     val hadoop: Broadcast[SerializableConfiguration],
@@ -16,20 +18,28 @@ final class SinkRun(
     val readCommitted: Boolean,
     val compacted: Set[String],
     var beginnings: Map[String, Map[String, Long]],
-    private var found: Option[(Broadcast[Written], Map[(String, Int), Long])]) {
+    writtenBefore: Written) {
+  private var ahead: Option[(Broadcast[Written], Map[(String, Int), Long])] = None
+  found(writtenBefore)
   var lastExecutors: Map[Int, String] = Map.empty
   private var ends: Map[String, Map[String, Long]] = Map.empty
 
-  /** What older runs have written of the epochs to come; null if nothing of it can come again. */
-  def written: Broadcast[Written] = found.map(_._1).orNull
+  /** This is in the topics since the beginnings, and some of it may come again. */
+  def found(written: Written): Unit = {
+    ahead.foreach(_._1.destroy())
+    ahead = Option.when(!written.isEmpty)((context.broadcast(written), written.lastOffsets))
+  }
 
-  /** By partition of the source, the last record of which something was written by an older run and may come again. */
-  def lastWritten: Map[(String, Int), Long] = found.fold(Map.empty[(String, Int), Long])(_._2)
+  /** What was written already of the epochs to come, by older runs or by tasks that were lost; null if nothing of it can come again. */
+  def written: Broadcast[Written] = ahead.map(_._1).orNull
+
+  /** By partition of the source, the last record of which something was written already and may come again. */
+  def lastWritten: Map[(String, Int), Long] = ahead.fold(Map.empty[(String, Int), Long])(_._2)
 
   /** An epoch begins at these offsets. */
-  def begins(starts: Map[(String, Int), Long]): Unit = found.foreach { case (broadcast, lastOffsets) =>
+  def begins(starts: Map[(String, Int), Long]): Unit = ahead.foreach { case (broadcast, lastOffsets) =>
     if (!lastOffsets.exists { case (place, last) => starts.get(place).forall(_ <= last) }) {
-      found = None
+      ahead = None
       broadcast.destroy()
     }
   }
@@ -37,14 +47,14 @@ final class SinkRun(
   def ended(tasks: Seq[TaskEnd]): Unit = {
     lastExecutors ++= tasks.map(task => task.task -> task.executor)
     ends = tasks.foldLeft(ends)((all, task) => SinkRun.later(all, task.ends))
-    // What an older run has written ahead of this one stands before what this one has written, and would not be read.
-    if (found.isEmpty) {
+    // What was written ahead stands before what was written since, and would not be read.
+    if (ahead.isEmpty) {
       beginnings = SinkRun.later(beginnings, ends)
     }
   }
 
   def forget(): Unit = {
-    found.foreach(_._1.destroy())
+    ahead.foreach(_._1.destroy())
     hadoop.destroy()
   }
 }
