@@ -276,6 +276,8 @@ def test_a_task_that_is_repeated_when_the_epoch_is_over(
     assert Counter(ids_in(pipeline)) == Counter(range(40))
 
 
+# On a machine that does much else, the record may come too late all the same.
+@pytest.mark.chaos
 def test_records_that_a_killed_writer_had_under_way_are_waited_for(pipeline: Pipeline) -> None:
     """A broker may have them before the new run looks, and store them after it has begun to."""
     rows = pipeline.raw().select("value")

@@ -34,6 +34,7 @@ final class OutputTail(options: SinkOptions, readCommitted: Boolean) {
       val first = consumer.beginningOffsets(partitions.asJava)
       // What is there now; a transaction of somebody else that is still open is waited for.
       val until = withConsumer(committed = false)(ends(_, partitions)).map { case (at, end) => (at.topic(), at.partition()) -> end }
+      late.begin()
       consumer.assign(partitions.asJava)
       partitions.foreach { partition =>
         val from = beginnings(partition.topic()).getOrElse(partition.partition().toString, 0L)
@@ -105,7 +106,10 @@ object OutputTail {
  * in the topic yet; without transactions nothing keeps them out. They are taken to have come when there was none for a while.
  */
 final class LateRecords private (isOne: WrittenRow => Boolean, private var maySome: Boolean) {
-  private var lastNanos = System.nanoTime()
+  private var lastNanos = 0L
+
+  /** What there is now is about to be read. */
+  def begin(): Unit = lastNanos = System.nanoTime()
 
   def note(row: WrittenRow): Unit = if (isOne(row)) {
     maySome = true
