@@ -469,6 +469,15 @@ def test_a_driver_that_is_gone_is_told_and_its_return_too(open_page: Open) -> No
         expect(page.locator("#live")).to_contain_text("live ")
 
 
+@pytest.mark.parametrize("what", ["snapshot", "history"])
+def test_an_answer_that_was_cut_off_is_a_lost_connection(open_page: Open, what: str) -> None:
+    page = open_page(SyntheticMonitor(make_query("fraud")))
+    page.route(f"**/{what}", lambda route: route.fulfill(status=200, content_type="application/json", body='{"at": ['))
+    expect(page.get_by_role("alert")).to_contain_text("Connection lost, last figures from")
+    page.unroute(f"**/{what}")
+    expect(page.locator("#connection")).to_be_hidden()
+
+
 def test_a_monitor_that_fails_is_told_with_its_reason(open_page: Open) -> None:
     monitor = SyntheticMonitor(make_query("fraud"))
     page = open_page(monitor)

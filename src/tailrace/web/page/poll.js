@@ -7,9 +7,9 @@ const PATIENCE_MS = 10_000;
 async function get(path) {
   const answer = await fetch(path, { signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store" });
   if (answer.status === 404) return null;
-  const body = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new MonitorFailure(body.error ?? `status ${answer.status}`);
-  return body;
+  if (answer.ok) return answer.json(); // one that was cut off is no answer
+  const { error } = await answer.json().catch(() => ({}));
+  throw new MonitorFailure(error ?? `status ${answer.status}`);
 }
 
 /** The driver answered, but has no figures. */
