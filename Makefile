@@ -49,6 +49,7 @@ bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.cold_start
 	$(BIN)/python -m benchmarks.exactly_once
 	$(BIN)/python -m benchmarks.recovery
+	$(BIN)/python -m benchmarks.stateful
 
 clean: ## Remove everything that was built here.
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/tailrace/_plugin/*.jar

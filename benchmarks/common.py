@@ -16,7 +16,7 @@ import tailrace
 from tailrace._logged_session import start_with_log
 from tailrace._paths import log_file
 from tailrace.harness import LatencyReport, LoadTest
-from tailrace.harness.records import encode_json
+from tailrace.harness.records import Encode, encode_json
 
 PARTITIONS = 2
 
@@ -36,6 +36,9 @@ def session(**settings: str) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+        # Before the broker goes: they would complain of it for ever.
+        while _consumers:
+            _consumers.popitem()[1].close()
 
 
 class Bench:
@@ -73,8 +76,7 @@ def running(
         started = writer.start()
         try:
             yield started
-            if failure := started.exception():
-                raise failure
+            raise_if_failed(started)
         finally:
             started.stop()
 
@@ -85,10 +87,10 @@ def latency(servers: str, source: str, target: str, *, rate: int, seconds: int, 
         return load.measure(seconds=seconds)
 
 
-def preload(servers: str, topic: str, rows: int) -> None:
+def preload(servers: str, topic: str, rows: int, encode: Encode = encode_json) -> None:
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 20})
     for number in range(rows):
-        key, value = encode_json(number, number)
+        key, value = encode(number, number)
         while True:
             try:
                 producer.produce(topic, key=key, value=value)
@@ -108,6 +110,18 @@ def drain_rate(servers: str, topic: str, rows: int) -> float:
         if begun is not None and written >= rows:
             return (written - begun[1]) / (now - begun[0])
         time.sleep(0.02)
+
+
+def wait_for_rows(query: StreamingQuery, servers: str, topic: str, rows: int) -> None:
+    """Until so many are in the topic; a query that fails meanwhile raises."""
+    while rows_in(servers, topic) < rows:
+        raise_if_failed(query)
+        time.sleep(0.05)
+
+
+def raise_if_failed(query: StreamingQuery) -> None:
+    if failure := query.exception():
+        raise failure
 
 
 _consumers: dict[str, Consumer] = {}

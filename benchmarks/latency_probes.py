@@ -6,18 +6,16 @@ Prints the tables of docs/latency.md. What is compared is measured in one run an
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import tailrace
 from benchmarks.common import Bench, drain_rate, latency, preload, print_table, read, rows_in, running, session
+from benchmarks.processes import cpu_s, jvm_pid
 from tailrace.harness import LatencyReport, LoadTest
 from tailrace.harness.machine import describe_machine
 
@@ -69,15 +67,10 @@ def throughput(bench: Bench, query: Query, source: str, rows: int, *, probes: bo
     with running(query(read(bench.spark, bench.servers, source)), bench.servers, target):
         while rows_in(bench.servers, target) < rows // 10:
             time.sleep(0.02)
-        begun, written = cpu_s(bench), rows_in(bench.servers, target)
+        jvm = jvm_pid(bench.spark)
+        begun, written = cpu_s(jvm), rows_in(bench.servers, target)
         rate = drain_rate(bench.servers, target, rows)
-        return rate, (cpu_s(bench) - begun) / (rows - written) * 1e6
-
-
-def cpu_s(bench: Bench) -> float:
-    jvm: Any = bench.spark.sparkContext._jvm
-    times = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/stat").read_text().rpartition(")")[2].split()
-    return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+        return rate, (cpu_s(jvm) - begun) / (rows - written) * 1e6
 
 
 def print_cost(bench: Bench, rows: int, rounds: int) -> None:

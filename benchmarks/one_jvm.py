@@ -67,9 +67,9 @@ QUERIES: dict[str, Callable[[DataFrame], DataFrame]] = {
 }
 
 
-def in_a_jvm(work: Work) -> Iterator[dict[str, Any]]:
-    """The results of its queries, in turn."""
-    command = [sys.executable, "-m", __spec__.name]
+def in_a_jvm(work: Any, module: str = __spec__.name) -> Iterator[dict[str, Any]]:
+    """The results of its queries, in turn; another module reads work of its own kind."""
+    command = [sys.executable, "-m", module]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as jvm:
         assert jvm.stdin is not None
         assert jvm.stdout is not None

@@ -7,13 +7,10 @@ the machine does not fall on one side alone.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from confluent_kafka import Consumer, TopicPartition
@@ -35,6 +32,7 @@ from benchmarks.common import (
     running,
     session,
 )
+from benchmarks.processes import heap_mb, python_workers, resident_mb
 from tailrace._paths import log_file
 from tailrace.harness import LatencyReport, LoadTest
 from tailrace.harness.machine import describe_machine
@@ -202,16 +200,13 @@ def print_seams(bench: PythonBench, epochs: int, rounds: int) -> None:
 def print_memory(bench: PythonBench, minutes: float) -> None:
     print(f"## Memory under back-pressure\n\n1 ms a row, {minutes:g} minutes, more rows than the function can take\n")
     source, target = bench.topic(), bench.topic()
-    jvm: Any = bench.spark.sparkContext._jvm
     with running(bench.query(SLOW, source), bench.servers, target):
         preload(bench.servers, source, int(minutes * 60 * 1100 * PARTITIONS))
         table = []
         begun = time.monotonic()
         for step in range(6):
             time.sleep(max(0.0, begun + step * minutes * 12 - time.monotonic()))
-            jvm.java.lang.System.gc()
-            runtime = jvm.java.lang.Runtime.getRuntime()
-            heap = (runtime.totalMemory() - runtime.freeMemory()) / 2**20
+            heap = heap_mb(bench.spark)
             workers = sum(resident_mb(pid) for pid in python_workers())
             table.append(
                 [
@@ -222,33 +217,6 @@ def print_memory(bench: PythonBench, minutes: float) -> None:
                 ]
             )
     print_table(["minute", "JVM heap after a collection, MB", "Python workers, MB", "rows out"], table)
-
-
-def python_workers() -> list[int]:
-    """Of this process: a daemon and its workers, below the JVM."""
-    parents, commands = {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                commands[int(entry.name)] = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-
-    def is_ours(pid: int) -> bool:
-        while pid in parents and pid != os.getpid():
-            pid = parents[pid]
-        return pid == os.getpid()
-
-    return [pid for pid, command in commands.items() if b"tailrace_worker.daemon" in command and is_ours(pid)]
-
-
-def resident_mb(pid: int) -> float:
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except OSError:
-        return 0.0
-    return pages * 4096 / 2**20
 
 
 def main() -> None:

@@ -8,14 +8,26 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Producer
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import tailrace
-from benchmarks.common import Bench, print_table, read, rows_in, running, session
+from benchmarks.common import (
+    PARTITIONS,
+    Bench,
+    preload,
+    print_table,
+    raise_if_failed,
+    read,
+    rows_in,
+    running,
+    session,
+    wait_for_rows,
+)
 from tailrace.harness.machine import describe_machine
 
 EPOCH_S = 6
@@ -52,50 +64,64 @@ def counted(rows: DataFrame) -> DataFrame:
     return counts.select("key", F.col("count").cast("string").alias("value"))
 
 
+@dataclass(frozen=True)
+class Boundaries:
+    """Medians over some ends of epochs."""
+
+    pause_ms: float
+    finish_ms: float
+    commit_ms: float
+    """Of one state partition."""
+    state_mib: float
+
+
 def measure(bench: Bench, name: str, size: int, boundaries: int) -> list[list[str]]:
     source, target = bench.topic(), bench.topic()
-    send(bench.servers, source, size)
+    preload(bench.servers, source, size, encode_a_key_each)
     measured = []
     with running(
         counted(read(bench.spark, bench.servers, source)), bench.servers, target, epoch=f"{EPOCH_S} seconds"
     ) as query:
-        sent = size
-        while rows_in(bench.servers, target) < sent:
-            time.sleep(0.2)
+        wait_for_rows(query, bench.servers, target, size)
         for changed in (one for one in CHANGED if one <= size):
-            pauses, finishes, commits = [], [], []
-            last = newest(query)["epoch"]["number"]
-            for _ in range(boundaries + 1):
-                send(bench.servers, source, changed)
-                sent += changed
-                while rows_in(bench.servers, target) < sent:
-                    time.sleep(0.2)
-                while (figures := newest(query))["epoch"]["number"] == last or not figures["boundaries"][-1][
-                    "parts_ms"
-                ]:
-                    time.sleep(0.2)
-                last = figures["epoch"]["number"]
-                pauses.append(figures["boundaries"][-1]["gap_ms"])
-                finishes.append(figures["boundaries"][-1]["parts_ms"]["finish"])
-                commits.append(figures["state"][0]["commit_ms"] / 2)
-            memory = newest(query)["state"][0]["memory_bytes"] / 2**20
-            # The first still has the load of what came before.
-            medians = [statistics.median(figure[1:]) for figure in (pauses, finishes, commits)]
-            measured.append([name, f"{size:,}", f"{changed:,}", *(f"{one:.0f}" for one in medians), f"{memory:.0f}"])
+
+            def change(changed: int = changed) -> int:
+                preload(bench.servers, source, changed, encode_a_key_each)
+                return changed
+
+            found = at_boundaries(bench.servers, query, target, change, boundaries)
+            figures = (found.pause_ms, found.finish_ms, found.commit_ms, found.state_mib)
+            measured.append([name, f"{size:,}", f"{changed:,}", *(f"{one:.0f}" for one in figures)])
     return measured
+
+
+def at_boundaries(servers: str, query: Any, target: str, change: Callable[[], int], boundaries: int) -> Boundaries:
+    """Of epochs in each of which `change` sends rows; it says how many, and each has one row for an answer."""
+    pauses, finishes, commits = [], [], []
+    last = newest(query)["epoch"]["number"]
+    written = rows_in(servers, target)
+    for _ in range(boundaries + 1):
+        written += change()
+        wait_for_rows(query, servers, target, written)
+        while (figures := newest(query))["epoch"]["number"] == last or not figures["boundaries"][-1]["parts_ms"]:
+            raise_if_failed(query)
+            time.sleep(0.2)
+        last = figures["epoch"]["number"]
+        pauses.append(figures["boundaries"][-1]["gap_ms"])
+        finishes.append(figures["boundaries"][-1]["parts_ms"]["finish"])
+        commits.append(figures["state"][0]["commit_ms"] / PARTITIONS)
+    memory = newest(query)["state"][0]["memory_bytes"] / 2**20
+    # The first still has the load of what came before.
+    pause, finish, commit = (statistics.median(figure[1:]) for figure in (pauses, finishes, commits))
+    return Boundaries(pause, finish, commit, memory)
 
 
 def newest(query: Any) -> dict[str, Any]:
     return tailrace.latency(query).to_dict()
 
 
-def send(servers: str, topic: str, keys: int) -> None:
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 20, "queue.buffering.max.messages": 2_000_000})
-    for number in range(keys):
-        producer.produce(topic, key=f"key-{number}".encode(), value=b"1")
-        if number % 10_000 == 0:
-            producer.poll(0)
-    producer.flush()
+def encode_a_key_each(number: int, _intended_ns: int) -> tuple[bytes, bytes]:
+    return f"key-{number}".encode(), b"1"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,40 @@
+"""Measure the stateful operators: latency, throughput, and what a million keys cost.
+
+What is compared is measured in one run and in turns. `--quick` only shows that all of it works: its figures mean
+nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from types import ModuleType
+
+import tailrace
+from benchmarks import stateful_keys, stateful_latency, stateful_throughput
+from tailrace.harness.machine import describe_machine
+
+PARTS: dict[str, ModuleType] = {
+    "latency": stateful_latency,
+    "throughput": stateful_throughput,
+    "keys": stateful_keys,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--quick", action="store_true", help="a little of everything, as a test")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        print("A quick test: these figures mean nothing.\n")
+    for name in arguments.only:
+        part = PARTS[name]
+        plan = part.Plan.quick() if arguments.quick else part.Plan()
+        print(f"## Stateful operators: {name}\n", flush=True)
+        with tailrace.EmbeddedKafka() as kafka:
+            part.print_tables(kafka, plan)
+        print(f"{part.method(plan)}\n\nMachine: {describe_machine()}.\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

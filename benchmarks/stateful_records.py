@@ -1,0 +1,36 @@
+"""The records of the stateful benchmarks. Imported by the processes of the load as well, so nothing heavy."""
+
+from __future__ import annotations
+
+import json
+
+from tailrace.harness.records import Encode
+
+ENCODE_IN_BURSTS = f"{__name__}:encode_in_bursts"
+ENCODE_A_KEY_EACH = f"{__name__}:encode_a_key_each"
+
+KEYS_AT_ONCE = 100
+ROWS_IN_A_BURST = 10
+GROUPS = 10
+
+
+def encode_in_bursts(number: int, intended_ns: int) -> tuple[bytes, bytes]:
+    """A thousand keys, a hundred at a time: each has ten rows and then rests while the others have theirs.
+
+    So sessions begin and end, and other queries have the same keys.
+    """
+    group = number // (KEYS_AT_ONCE * ROWS_IN_A_BURST) % GROUPS
+    return _record(group * KEYS_AT_ONCE + number % KEYS_AT_ONCE, number, intended_ns)
+
+
+def encode_a_key_each(number: int, intended_ns: int) -> tuple[bytes, bytes]:
+    return _record(number, number, intended_ns)
+
+
+def encode_over(keys: int) -> Encode:
+    """So many keys in turn."""
+    return lambda number, intended_ns: _record(number % keys, number, intended_ns)
+
+
+def _record(key: int, number: int, intended_ns: int) -> tuple[bytes, bytes]:
+    return str(key).encode(), json.dumps({"number": number, "intended_ns": intended_ns}).encode()
