@@ -16,7 +16,7 @@ from rich.console import Console
 from tailrace import EmbeddedKafka, TailraceError
 from tailrace.chaos import ChaosOptions, ChaosResult, ChaosView, UsersQuery, run_chaos
 from tailrace.chaos.faults import FAULTS
-from tailrace.chaos.options import SINKS
+from tailrace.chaos.workloads import PARTNER, SINKS
 from tests.helpers.processes import alive, command_line, descendants, tailrace_command
 from tests.helpers.processes import tailrace as tailrace_cli
 from tests.helpers.topics import new_topic, produce
@@ -44,6 +44,27 @@ def test_kills_lose_nothing_and_write_nothing_twice() -> None:
     # What was in the open epoch when the driver was killed, Spark's own sink writes again.
     assert twice["kafka"] > 0
     assert twice["tailrace-kafka"] == 0
+
+
+@pytest.mark.chaos
+def test_kills_of_a_processor_a_session_and_a_join() -> None:
+    """They are asked for by name. A join is written by Spark's own sink alone, and left out under the other."""
+    workloads = ("--workload", "processor", "--workload", "session", "--workload", "join")
+    faults = ("--fault", "driver-kill", "--fault", "python-worker-kill")
+    ran = tailrace_cli(
+        "chaos", "--rounds", "3", "--seed", "1", "--sink", "both", *workloads, *faults, "--json", timeout_s=560
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    once = {"processor/tailrace-kafka", "session/tailrace-kafka"}
+    assert found["queries"].keys() == {"processor/kafka", "session/kafka", "join/kafka", *once}
+    for books in found["queries"].values():
+        assert (books["lost"], books["unknown"], books["wrong"], books["wrong_keys"]) == (0, 0, 0, 0)
+        assert books["out"] == books["due"] + books["twice"]
+    assert found["queries"]["join/kafka"]["due"] == found["queries"]["join/kafka"]["sent"] - PARTNER
+    assert found["queries"]["processor/kafka"]["twice"] > 0
+    for query in once:
+        assert (found["queries"][query]["twice"], found["queries"][query]["stepped_back"]) == (0, 0), query
 
 
 # Between topics of the user's, from a checkpoint; the query is right or wrong as its last argument says.

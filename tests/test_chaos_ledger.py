@@ -11,7 +11,7 @@ import pytest
 from tailrace.chaos.ledger import Answer, Books, Promise, Sent, answers_of, balance, sent_of
 from tailrace.chaos.records import FAR, KEYS, NEAR, REPEAT_EVERY, record
 from tailrace.chaos.topics import Read
-from tailrace.chaos.workloads import doubled, passes, scored
+from tailrace.chaos.workloads import PARTNER, doubled, passes, scored
 
 SENT = [Sent(record(number), number % 2) for number in range(2500)]
 Answers = list[Answer]
@@ -43,11 +43,22 @@ def dedup() -> Answers:
     return [Answer(row.key, row.number, {"id": row.id}) for row in sorted(firsts.values(), key=lambda row: row.number)]
 
 
+def join() -> Answers:
+    rows = (each.record for each in SENT[PARTNER:])
+    return [
+        Answer(row.key, row.number, {"partner": row.number - PARTNER, "sum": row.amount + partner.record.amount})
+        for row, partner in zip(rows, SENT, strict=False)
+    ]
+
+
 RIGHT: dict[str, Callable[[], Answers]] = {
     "stateless": stateless,
     "python": python,
     "aggregation": aggregation,
     "dedup": dedup,
+    "processor": aggregation,
+    "session": aggregation,
+    "join": join,
 }
 every_workload = pytest.mark.parametrize("workload", RIGHT)
 
@@ -61,7 +72,7 @@ def test_the_right_answers_balance(workload: str) -> None:
     books = books_of(workload, RIGHT[workload]())
     assert books.broken(Promise.EXACTLY_ONCE) == []
     assert books.out == books.due
-    assert (books.due == books.sent) == (workload in ("python", "aggregation"))
+    assert (books.due == books.sent) == (workload in ("python", "aggregation", "processor", "session"))
 
 
 @every_workload
@@ -97,7 +108,7 @@ def test_a_row_that_the_filter_should_have_stopped_is_unknown() -> None:
     assert books_of("stateless", [*stateless(), Answer(stopped.key, stopped.number)]).unknown == [stopped.number]
 
 
-@pytest.mark.parametrize("workload", ["stateless", "python"])
+@pytest.mark.parametrize("workload", ["stateless", "python", "join"])
 def test_a_changed_value_is_found(workload: str) -> None:
     answers = RIGHT[workload]()
     name = next(field for field in answers[5].fields if field != "id")

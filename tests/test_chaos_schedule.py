@@ -81,7 +81,10 @@ def test_a_template_without_its_number() -> None:
         assert failure.value.code == "TAILRACE_BAD_TEMPLATE"
 
 
-@pytest.mark.parametrize("arguments", [("--fault", "flood"), ("--workload", "dance"), (__file__,)])
+@pytest.mark.parametrize(
+    "arguments",
+    [("--fault", "flood"), ("--workload", "dance"), ("--workload", "join", "--sink", "tailrace-kafka"), (__file__,)],
+)
 def test_a_mistyped_command(arguments: tuple[str, ...]) -> None:
     result = tailrace_cli("chaos", *arguments)
     assert result.returncode == 2, result.stderr

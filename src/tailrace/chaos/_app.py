@@ -63,7 +63,10 @@ def _session(settings: Settings) -> SparkSession:
 
 def _start(spark: SparkSession, settings: Settings, name: str) -> StreamingQuery | None:
     workload, _, sink = name.partition("/")
-    rows = WORKLOADS[workload](read(spark, settings.bootstrap_servers, settings.input_topic))
+    wanted = WORKLOADS[workload]
+    rows = wanted.query(
+        *(read(spark, settings.bootstrap_servers, settings.input_topic) for _ in range(wanted.readings))
+    )
     checkpoint = str(checkpoint_of(Path(settings.folder), name))
     writer = write(rows, sink, settings.bootstrap_servers, settings.outputs[name], checkpoint).queryName(name)
     try:

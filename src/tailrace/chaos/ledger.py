@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tailrace.chaos.records import Record
+from tailrace.chaos.records import Record, record
 from tailrace.chaos.topics import Read
-from tailrace.chaos.workloads import doubled, passes, scored
+from tailrace.chaos.workloads import PARTNER, doubled, passes, scored
 
 EXAMPLES = 5
 NOT_SAID = -1
@@ -104,6 +104,12 @@ class Expected:
     values: Callable[[Record], dict[str, int]] = lambda record: {}
     """The fields of its answer that depend on the record alone."""
     ordered: bool = True
+    totals: bool = False
+    """Whether answers have a running count and sum of their key."""
+
+
+def _pair(second: Record) -> dict[str, int]:
+    return {"partner": second.number - PARTNER, "sum": record(second.number - PARTNER).amount + second.amount}
 
 
 EXPECTED = {
@@ -115,9 +121,13 @@ EXPECTED = {
         lambda record: record.number,
         lambda record: {"id": record.id, "score": scored(record.amount)},
     ),
-    "aggregation": Expected(lambda record: record.number),
+    "aggregation": Expected(lambda record: record.number, totals=True),
+    "processor": Expected(lambda record: record.number, totals=True),
+    "session": Expected(lambda record: record.number, totals=True),
     # Rows of one key may be worked on by different tasks.
     "dedup": Expected(lambda record: record.id, lambda record: {"id": record.id}, ordered=False),
+    # Either record of a pair can be the one that completes it.
+    "join": Expected(lambda record: record.number if record.number >= PARTNER else None, _pair, ordered=False),
     # A user's own query: every record must be answered, wherever the query puts the answer.
     "yours": Expected(lambda record: record.number, ordered=False),
 }
@@ -148,7 +158,7 @@ def balance(workload: str, sent: Sequence[Sent], answers: Sequence[Answer]) -> B
     books.twice = [row for row, count in times.items() for _ in range(count - 1)]
     if expected.ordered:
         books.out_of_order = _out_of_order(known)
-    if workload == "aggregation":
+    if expected.totals:
         _balance_totals(books, sent, known)
     return books
 

@@ -19,6 +19,7 @@ from tailrace.chaos.proxy import TcpProxy
 from tailrace.chaos.records import record
 from tailrace.chaos.topics import beginnings, new_reader
 from tailrace.chaos.watch import Watch
+from tailrace.chaos.workloads import WORKLOADS
 from tailrace.chaos.world import Form, World
 from tailrace.errors import TailraceError
 from tailrace.kafka import HOST, EmbeddedKafka, require_broker
@@ -43,7 +44,8 @@ def own_world(options: ChaosOptions, log: Path, stack: ExitStack) -> World:
         checkpoint_of(folder, query).mkdir(parents=True)
 
     def command() -> list[str]:
-        slots = len(outputs) * (MOST_PARTITIONS + MOST_SHUFFLE_PARTITIONS) + 2
+        readings = sum(WORKLOADS[query.partition("/")[0]].readings for query in outputs)
+        slots = readings * MOST_PARTITIONS + len(outputs) * MOST_SHUFFLE_PARTITIONS + 2
         settings = Settings(
             # Twice as many slots as needed: a query that starts again may find its old tasks still at work.
             master=f"local-cluster[{EXECUTORS},{slots},1024]" if form.on_cluster else f"local[{EXECUTORS * slots}]",
@@ -68,7 +70,7 @@ def own_world(options: ChaosOptions, log: Path, stack: ExitStack) -> World:
         broker.bootstrap_servers,
         outputs,
         number_field="number",
-        row_fields={query: "id" if query.startswith("dedup/") else "number" for query in outputs},
+        row_fields={query: WORKLOADS[query.partition("/")[0]].row_field for query in outputs},
         partition_of=load.partition_of,
     )
     stack.callback(watch.close)

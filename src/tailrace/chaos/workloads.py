@@ -1,17 +1,36 @@
 """The queries that are put to the test: ordinary PySpark, from one topic to another.
 
 Each output record says in `number` which input record it answers, so that the ledger can ask for every one of them.
+What it asks for is in `ledger.EXPECTED`, under the same name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-Workload = Callable[[DataFrame], DataFrame]
+EXACTLY_ONCE_SINK = "tailrace-kafka"
+SINKS = ("kafka", EXACTLY_ONCE_SINK)
+# So many records, at the usual rate about three seconds, lie between the two of a pair: often an epoch ends in between.
+# No multiple of 2, 3 or 4, so that the two are in different partitions.
+PARTNER = 301
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A query, made of as many readings of the input as it takes."""
+
+    query: Callable[..., DataFrame]
+    readings: int = 1
+    sinks: tuple[str, ...] = SINKS
+    row_field: str = "number"
+    """What identifies a row of its output."""
 
 
 def doubled(amount: int) -> int:
@@ -46,12 +65,54 @@ def dedup(rows: DataFrame) -> DataFrame:
     return rows.dropDuplicates(["id"]).select("key", "number", "id")
 
 
-WORKLOADS: dict[str, Workload] = {
-    "stateless": stateless,
-    "python": python,
-    "aggregation": aggregation,
-    "dedup": dedup,
+class RunningTotals(StatefulProcessor):
+    def init(self, handle: Any) -> None:
+        self.totals = handle.getValueState("totals", "count LONG, sum LONG")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        for row in rows:
+            count, total = self.totals.get() or (0, 0)
+            count, total = count + 1, total + row.amount
+            self.totals.update((count, total))
+            yield Row(key=key[0], number=row.number, count=count, sum=total)
+
+
+def processor(rows: DataFrame) -> DataFrame:
+    """What `aggregation` does, in Python."""
+    return rows.groupBy("key").transformWithState(
+        RunningTotals(), "key STRING, number LONG, count LONG, sum LONG", "Update", "None"
+    )
+
+
+def session(rows: DataFrame) -> DataFrame:
+    """What `aggregation` does, as one session for each key, which every row makes longer or leaves as it is."""
+    time = F.timestamp_seconds(F.floor(F.col("number") / 1000))
+    updates = rows.groupBy(F.session_window(time, "1 day"), "key").agg(
+        F.last("number").alias("number"), F.count("*").alias("count"), F.sum("amount").alias("sum")
+    )
+    return updates.select("key", "number", "count", "sum")
+
+
+def join(rows: DataFrame, others: DataFrame) -> DataFrame:
+    """Each record with one that was sent a while before it."""
+    earlier = others.select(F.col("number").alias("partner"), F.col("amount").alias("partners_amount"))
+    return rows.join(earlier, F.col("number") - PARTNER == F.col("partner")).select(
+        "key", "number", "partner", (F.col("amount") + F.col("partners_amount")).alias("sum")
+    )
+
+
+WORKLOADS = {
+    "stateless": Workload(stateless),
+    "python": Workload(python),
+    "aggregation": Workload(aggregation),
+    "dedup": Workload(dedup, row_field="id"),
+    "processor": Workload(processor),
+    "session": Workload(session),
+    # The exactly-once sink refuses joins.
+    "join": Workload(join, readings=2, sinks=("kafka",)),
 }
+# What runs unless others are asked for: figures of one release can be compared with those of another.
+USUAL = ("stateless", "python", "aggregation", "dedup")
 
 
 def read(spark: SparkSession, bootstrap_servers: str, topic: str) -> DataFrame:

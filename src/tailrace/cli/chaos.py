@@ -13,9 +13,8 @@ from rich.console import Console
 from tailrace._console import console
 from tailrace.chaos import ChaosOptions, ChaosView, UsersQuery, report, run_chaos
 from tailrace.chaos.faults import FAULTS
-from tailrace.chaos.options import SINKS
 from tailrace.chaos.run import plan
-from tailrace.chaos.workloads import WORKLOADS
+from tailrace.chaos.workloads import SINKS, USUAL, WORKLOADS
 from tailrace.errors import TailraceError
 
 ALL = "all"
@@ -27,6 +26,10 @@ class Workloads(StrEnum):
     python = "python"
     aggregation = "aggregation"
     dedup = "dedup"
+    processor = "processor"
+    session = "session"
+    # `join` is what every text can do.
+    stream_join = "join"
 
 
 def chaos(
@@ -42,7 +45,10 @@ def chaos(
         list[str] | None,
         typer.Option(help="Only this fault; may be repeated.", show_default=ALL, callback=lambda names: _known(names)),
     ] = None,
-    workload: Annotated[Workloads, typer.Option(help="Which of the built-in queries.")] = Workloads.all,
+    workload: Annotated[
+        list[Workloads] | None,
+        typer.Option(help="Which of the built-in queries; may be repeated.", show_default=", ".join(USUAL)),
+    ] = None,
     sink: Annotated[str, typer.Option(help="The format that the built-in queries write to, or both.")] = "kafka",
     rate: Annotated[int, typer.Option(min=10, max=5000, help="Records per second.")] = 100,
     epoch: Annotated[int, typer.Option(min=5, help="Seconds of an epoch of the built-in queries.")] = 5,
@@ -70,7 +76,7 @@ def chaos(
         rounds=rounds,
         seconds=seconds,
         seed=seed,
-        workloads=tuple(WORKLOADS) if workload is Workloads.all else (workload.value,),
+        workloads=_chosen(workload),
         sinks=SINKS if sink == "both" else (sink,),
         faults=tuple(fault or ()),
         rate=rate,
@@ -80,6 +86,8 @@ def chaos(
             script, arguments, bootstrap_servers, input_topic, output_topic, id_field, record, exactly_once
         ),
     )
+    if not options.queries:
+        raise typer.BadParameter(f"{', '.join(options.workloads)} cannot be written to {sink}: take --sink kafka.")
     if dry_run:
         for planned in plan(options)[0]:
             print(planned)
@@ -97,6 +105,12 @@ def chaos(
             told,
             f"repeat it with --seed {seed}; the log of the queries is {result.log}",
         )
+
+
+def _chosen(workloads: list[Workloads] | None) -> tuple[str, ...]:
+    if workloads and Workloads.all in workloads:
+        return tuple(WORKLOADS)
+    return tuple(dict.fromkeys(each.value for each in workloads)) if workloads else USUAL
 
 
 def _users_query(
