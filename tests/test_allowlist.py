@@ -106,11 +106,6 @@ def start(query: DataFrame, **sink: Any) -> None:
 same: Any = lambda batches: batches  # noqa: E731
 
 
-def session_counts(stream: DataFrame) -> DataFrame:
-    late = stream.withWatermark("timestamp", "10 seconds")
-    return late.groupBy(F.session_window("timestamp", "5 seconds"), "key").count()
-
-
 REFUSED: dict[str, Callable[[DataFrame], DataFrame]] = {
     "stream-stream join without equal keys": lambda stream: stream.alias("l").join(
         stream.alias("r"), F.expr("l.offset < r.offset")
@@ -121,7 +116,6 @@ REFUSED: dict[str, Callable[[DataFrame], DataFrame]] = {
     "join without equal keys, cross join": lambda stream: stream.join(
         F.broadcast(stream.sparkSession.range(3)), F.col("id") < F.length("value")
     ),
-    "session window": session_counts,
     "applyInPandasWithState": lambda stream: stream.groupBy("key").applyInPandasWithState(
         same, "key STRING", "n LONG", "update", "NoTimeout"
     ),

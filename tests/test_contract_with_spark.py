@@ -44,6 +44,37 @@ CLASSES_WE_TOUCH = [
     "org.apache.spark.util.MavenUtils",
 ]
 METHODS_WE_CALL = {
+    "org.apache.spark.sql.catalyst.expressions.SessionWindow$": {"marker"},
+    "org.apache.spark.sql.execution.aggregate.BaseAggregateExec": {
+        "aggregateAttributes",
+        "aggregateExpressions",
+        "groupingExpressions",
+        "initialInputBufferOffset",
+        "numShufflePartitions",
+        "requiredChildDistributionExpressions",
+        "resultExpressions",
+    },
+    "org.apache.spark.sql.execution.aggregate.MergingSessionsExec": {"sessionExpression"},
+    "org.apache.spark.sql.execution.streaming.GenericBufferAggregationIterator": {"newAggregationBuffer"},
+    "org.apache.spark.sql.execution.streaming.ProjectAggregationBufferExec": {"isFinalAggregate"},
+    "org.apache.spark.sql.execution.streaming.operators.stateful.SessionWindowStateStoreRestoreExec": {
+        "eventTimeWatermarkForLateEvents",
+    },
+    "org.apache.spark.sql.execution.streaming.operators.stateful.SessionWindowStateStoreSaveExec": {
+        "applyRemovingRowsOlderThanWatermark",
+        "keyWithoutSessionExpressions",
+        "outputMode",
+        "sessionExpression",
+        "stateFormatVersion",
+        "watermarkPredicateForDataForEviction",
+        "watermarkPredicateForDataForLateEvents",
+    },
+    "org.apache.spark.sql.execution.streaming.operators.stateful.StreamingSessionWindowStateManager": {
+        "getNumColsForPrefixKey",
+        "getStateKeySchema",
+        "getStateValueSchema",
+        "removeByValueCondition",
+    },
     "org.apache.spark.api.python.BasePythonRunner": {"newWriter"},
     "org.apache.spark.api.python.BasePythonRunner$Writer": {"open", "exception"},
     "org.apache.spark.api.python.LocalPythonWorkerHandle": {"pid", "terminationDiagnostics"},
@@ -67,6 +98,20 @@ METHODS_WE_CALL = {
         "statefulProcessor",
         "timeMode",
     },
+    # A processor of ours, with rows as Spark has them.
+    "org.apache.spark.sql.catalyst.encoders.ExpressionEncoder$": {"apply"},
+    "org.apache.spark.sql.catalyst.encoders.RowEncoder$": {"encoderFor"},
+    "org.apache.spark.sql.catalyst.plans.logical.SerializeFromObject": {"serializer"},
+    "org.apache.spark.sql.catalyst.plans.logical.TransformWithState": {
+        "dataAttributes",
+        "groupingAttributes",
+        "keyEncoder",
+        "outputObjAttr",
+        "valueDeserializer",
+    },
+    "org.apache.spark.sql.catalyst.util.IntervalUtils": {"getDuration", "stringToInterval"},
+    "org.apache.spark.sql.classic.Dataset": {"ofRows"},
+    "org.apache.spark.sql.streaming.StatefulProcessorHandle": {"getValueState"},
     "org.apache.spark.sql.streaming.StatefulProcessor": {
         "getHandle",
         "handleExpiredTimer",

@@ -22,6 +22,30 @@ def test_ad_click_join() -> None:
     assert "5 of 5 clicks attributed" in done.stdout
 
 
+def test_gaming_sessions() -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "gaming_sessions.py"], capture_output=True, text=True, timeout=180, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert "12 of 12 answers" in said
+    assert [line for line in said if line.startswith("cem")] == [
+        "cem: open, 1 actions, score 50",
+        "cem: open, 1 actions, score 50",
+        "cem: merged, 1 actions, score 50",
+        "cem: open, 3 actions, score 150, bonus",
+    ]
+    assert [line.split(", ")[1] for line in said if line.startswith("ben")] == ["1 actions", "2 actions", "1 actions"]
+
+
+def test_alert_after_silence() -> None:
+    result = subprocess.run(
+        [sys.executable, EXAMPLES / "alert_after_silence.py"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert [line for line in result.stdout.splitlines() if line.startswith("door")] == ["door: silent", "door: back"]
+
+
 def test_fraud_velocity() -> None:
     result = subprocess.run(
         [sys.executable, EXAMPLES / "fraud_velocity.py"], capture_output=True, text=True, timeout=300, check=False

@@ -14,9 +14,11 @@ EXPORTED = {
     "configure",
     "dashboard",
     "drain",
+    "drop_duplicates",
     "explain",
     "latency",
     "measure",
+    "session_status",
     "size",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import udf
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
 
+from examples.alert_after_silence import alerts
 from tailrace.errors import TailraceError
 from tailrace.testing import MODES, Mode, StreamTest
 
@@ -83,46 +78,20 @@ def test_functions_in_python(spark: SparkSession, mode: Mode) -> None:
         assert Counter(row.word for row in shouted.rows()) == Counter(f"W{number}" for number in range(20))
 
 
-class AlertAfterSilence(StatefulProcessor):
-    """When a sensor has said nothing for ten minutes."""
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.handle = handle
-        self.deadline = handle.getValueState("deadline", "at LONG")
-
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
-        known = self.deadline.get()
-        if known is not None:
-            self.handle.deleteTimer(known[0])
-        at = timerValues.getCurrentProcessingTimeInMs() + 600_000
-        self.handle.registerTimer(at)
-        self.deadline.update((at,))
-        return iter(())
-
-    def handleExpiredTimer(
-        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
-    ) -> Iterator[Row]:
-        self.deadline.clear()
-        yield Row(sensor=key[0])
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_timers_go_by_the_tests_clock(spark: SparkSession, mode: Mode) -> None:
     with StreamTest(spark, mode) as test:
-        sensors = test.source("sensor string, value double")
-        alerts = test.start(
-            sensors.rows.groupBy("sensor").transformWithState(
-                AlertAfterSilence(), "sensor string", "Update", "ProcessingTime"
-            )
-        )
-        sensors.add(("door", 1.0), ("window", 1.0))
+        readings = test.source("device string, degrees double")
+        found = test.start(alerts(readings.rows, silence_ms=600_000))
+        readings.add(("door", 1.0), ("window", 1.0))
         test.advance(minutes=9)
-        assert alerts.rows() == []
-        sensors.add(("window", 1.0))
+        assert found.rows() == []
+        readings.add(("window", 1.0))
         test.advance(minutes=2)
-        assert alerts.new() == [Row(sensor="door")]
+        assert found.new() == [Row(device="door", alert="silent")]
+        readings.add(("door", 1.0))
         test.advance(minutes=9)
-        assert alerts.new() == [Row(sensor="window")]
+        assert sorted(found.new()) == [Row(device="door", alert="back"), Row(device="window", alert="silent")]
 
 
 def test_rows_do_not_wait_for_the_end_of_the_epoch(spark: SparkSession) -> None:

@@ -1,7 +1,9 @@
 """Tailrace: Spark's Real-Time Mode, complete for PySpark."""
 
 from tailrace._version import __version__
+from tailrace.deduplication import drop_duplicates
 from tailrace.errors import TailraceError
+from tailrace.functions import session_status
 from tailrace.kafka import EmbeddedKafka
 from tailrace.lifecycle.drain import drain
 from tailrace.monitor import latency, measure
@@ -19,8 +21,10 @@ __all__ = [
     "configure",
     "dashboard",
     "drain",
+    "drop_duplicates",
     "explain",
     "latency",
     "measure",
+    "session_status",
     "size",
 ]

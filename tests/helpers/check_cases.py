@@ -15,6 +15,7 @@ from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import DoubleType, LongType
 
+import tailrace
 from tests.helpers.topics import new_topic
 
 Writer = Any
@@ -155,6 +156,10 @@ def joined_to(world: World, how: str, *, mode: str, sink: str = "kafka") -> Writ
     return world.write(rows, sink, mode=mode, **options)
 
 
+def sessions(rows: DataFrame) -> DataFrame:
+    return rows.groupBy(F.session_window("timestamp", "5 seconds"), "key").agg(tailrace.session_status())
+
+
 def grouped_mean(world: World) -> DataFrame:
     mean: Any = pandas_udf(lambda ids: float(ids.mean()), DoubleType(), PandasUDFType.GROUPED_AGG)
     return world.rows().groupBy("key").agg(mean("id").alias("mean"))
@@ -183,7 +188,11 @@ BLOCKED_OPERATORS = [
     ),
     operator("join with a table of unknown size", lambda w: w.rows().join(w.table(), "key", "left")),
     operator("cross join", lambda w: w.rows().crossJoin(w.table().select("weight"))),
-    operator("session window", lambda w: late(w).groupBy(F.session_window("timestamp", "5 seconds"), "key").count()),
+    operator(
+        "a session's status without a session",
+        lambda w: w.rows().groupBy("key").agg(tailrace.session_status()),
+        code="TAILRACE_STATUS_WITHOUT_SESSION",
+    ),
     operator(
         "applyInPandasWithState",
         lambda w: w.rows().groupBy("key").applyInPandasWithState(same, "key STRING", "n LONG", "update", "NoTimeout"),
@@ -323,6 +332,11 @@ BLOCKED_ENDS = [
         "a join, each row once",
         "TAILRACE_NO_ROW_IDENTITY",
         lambda w: joined_to(w, "inner", mode="append", sink="tailrace-kafka"),
+    ),
+    blocked(
+        "closed sessions without a watermark",
+        "TAILRACE_OUTPUT_MODE",
+        lambda w: w.to_kafka(sessions(w.rows())).outputMode("append"),
     ),
     blocked("append", "TAILRACE_OUTPUT_MODE", lambda w: w.to_kafka(w.rows()).outputMode("append")),
     blocked(
@@ -510,6 +524,8 @@ ALLOWED = [
     runs("count without a key", lambda w: w.rows().groupBy().count()),
     runs("tumbling window", lambda w: late(w).groupBy(F.window("timestamp", "1 minute"), "key").count()),
     runs("sliding window", lambda w: late(w).groupBy(F.window("timestamp", "1 minute", "30 seconds")).count()),
+    runs("session window", lambda w: sessions(late(w))),
+    runs("session window without a watermark", lambda w: sessions(w.rows())),
     runs("approx_count_distinct", lambda w: w.rows().groupBy("key").agg(F.approx_count_distinct("id").alias("n"))),
     runs("rollup", lambda w: w.rows().rollup("key").count()),
     runs("dropDuplicates", lambda w: w.rows().dropDuplicates(["id"])),

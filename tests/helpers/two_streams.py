@@ -32,11 +32,13 @@ LIKE_REAL_TIME = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
 
+BY_KEY = -1
+
 Row = dict[str, Any]
 
 
 class TwoStreams:
-    """Rows have an id, a key, and a time in milliseconds."""
+    """Rows have an id, a key, a time in milliseconds, and if they are told where to go, a partition."""
 
     def __init__(self, spark: SparkSession, kafka: EmbeddedKafka, *, partitions: int = 1) -> None:
         self.spark = spark
@@ -77,9 +79,13 @@ class TwoStreams:
     def joined(self, how: str) -> DataFrame:
         return self.left().join(self.right(), belong_together(), how)
 
-    def writer(self, query: DataFrame, output: str, checkpoint: Path, *, mode: str = "append") -> DataStreamWriter:
+    def writer(
+        self, query: DataFrame, output: str, checkpoint: Path, *, mode: str = "append", key: str | None = None
+    ) -> DataStreamWriter:
+        """With a key, the results of each come in order."""
+        keys = [] if key is None else [F.col(key).alias("key")]
         return (
-            query.select(F.to_json(F.struct("*")).alias("value"))
+            query.select(F.to_json(F.struct("*")).alias("value"), *keys)
             .writeStream.format("kafka")
             .option("kafka.bootstrap.servers", self.servers)
             .option("topic", output)
@@ -94,7 +100,8 @@ class TwoStreams:
             for topic, rows in ((self.left_topic, left), (self.right_topic, right)):
                 if position < len(rows):
                     row = rows[position]
-                    self._producer.produce(topic, key=row["key"].encode(), value=json.dumps(row).encode())
+                    where = row.get("partition", BY_KEY)
+                    self._producer.produce(topic, json.dumps(row).encode(), row["key"].encode(), where)
         assert self._producer.flush(20) == 0
 
 

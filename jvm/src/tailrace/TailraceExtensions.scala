@@ -8,6 +8,7 @@ import org.apache.spark.sql.tailrace.drain.AllowDrains
 import org.apache.spark.sql.tailrace.join.ReplaceJoins
 import org.apache.spark.sql.tailrace.provenance.FollowRows
 import org.apache.spark.sql.tailrace.python.{HideTransformWithState, PlanTransformWithState, ReplacePythonOperators}
+import org.apache.spark.sql.tailrace.sessions.{ReplaceSessions, SessionStatus}
 import org.apache.spark.sql.tailrace.state.FireTimersWhenIdle
 import org.apache.spark.sql.tailrace.warmup.WarmStart
 
@@ -17,7 +18,7 @@ import org.apache.spark.sql.tailrace.warmup.WarmStart
  *  1. [[CheckRealTimeQuery]]: at `start()`, refuses what cannot run in Real-Time Mode, and says what to do instead.
  *  1. [[HideTransformWithState]], [[PlanTransformWithState]]: plan Python's `transformWithState` row by row.
  *  1. [[ReplacePythonOperators]]: before each epoch, gives Python functions operators that pass rows on at once.
- *  1. [[ReplaceJoins]]: the same for joins of two streams.
+ *  1. [[ReplaceJoins]], [[ReplaceSessions]]: the same for joins of two streams and for session windows.
  *  1. [[FireTimersWhenIdle]]: lets the timers of `transformWithState` fire while no row comes.
  *  1. [[FollowRows]]: lets each row's origin follow it, which is how errors name a record and latencies are known.
  *  1. [[WarmStart]]: keeps the first epochs of a run short, while the JVM is cold.
@@ -31,6 +32,7 @@ class TailraceExtensions extends (SparkSessionExtensions => Unit) {
     // The batch for hints is the only injected one that still sees the statement with its trigger:
     // Spark's own resolution rules come before all others and drop it.
     extensions.injectHintResolutionRule(_ => CheckRealTimeQuery)
+    extensions.injectFunction(SessionStatus.function)
     // The last injected rules before physical planning, where Spark's own strategies come first.
     extensions.injectPreCBORule(_ => HideTransformWithState)
     extensions.injectPlannerStrategy(_ => PlanTransformWithState)
@@ -41,7 +43,7 @@ class TailraceExtensions extends (SparkSessionExtensions => Unit) {
   private object RealTimePlan extends ColumnarRule {
     override def preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
       override def apply(plan: SparkPlan): SparkPlan =
-        CheckRealTimePlan(AllowDrains(WarmStart(FollowRows(FireTimersWhenIdle(ReplaceJoins(ReplacePythonOperators(plan)))))))
+        CheckRealTimePlan(AllowDrains(WarmStart(FollowRows(FireTimersWhenIdle(ReplaceSessions(ReplaceJoins(ReplacePythonOperators(plan))))))))
     }
     // Once more at the end: another extension's rules may have replaced operators in between.
     override def postColumnarTransitions: Rule[SparkPlan] = CheckRealTimePlan

@@ -44,13 +44,18 @@ object Operators {
       "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row is there, an " +
         "outer row when an epoch ends. [Joins](joins.md)."),
     yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
+    yes(
+      State,
+      "session_window(…)",
+      "org.apache.spark.sql.tailrace.sessions.RealTimeSessionsExec",
+      "an update for each row, with `append` only the closed session. Sessions close when an epoch ends, or [before](sessions.md#when-a-session-closes). [Sessions](sessions.md)."),
     yes(State, "dropDuplicates", s"$Stateful.StreamingDeduplicateExec", "keeps every key, unless a watermark column is among them."),
     yes(
       State,
       "dropDuplicatesWithinWatermark",
       s"$Stateful.StreamingDeduplicateWithinWatermarkExec",
       "keeps a key for the watermark's delay and up to two epochs more."),
-    yes(State, "withWatermark", s"$Stateful.EventTimeWatermarkExec", "advances when an epoch ends."),
+    yes(State, "withWatermark", s"$Stateful.EventTimeWatermarkExec", "advances when an epoch ends; [sessions](sessions.md#when-a-session-closes) need not wait for it."),
     yes(
       State,
       "transformWithState (JVM)",
@@ -86,6 +91,14 @@ object Operators {
     yes(NeverWritten, "aggregation's state, save", s"$Stateful.StateStoreSaveExec"),
     yes(NeverWritten, "withWatermark on state", s"$Stateful.UpdateEventTimeColumnExec"))
 
+  /** A processor of ours, in Spark's operator. */
+  private val BoundedDeduplication: Support = yes(
+    State,
+    "tailrace.drop_duplicates",
+    s"$Stateful.transformwithstate.TransformWithStateExec",
+    "dropDuplicates that forgets a key in time, without a watermark: tailrace.drop_duplicates(rows, [\"id\"], ttl=\"10 minutes\"). " +
+      "In micro-batch as well.")
+
   private val sparksStreamJoin = s"$Stateful.join.StreamingSymmetricHashJoinExec"
 
   val StreamJoinWithoutEqualKeys: Support = no(
@@ -110,13 +123,6 @@ object Operators {
     s"$Exec.joins.BroadcastNestedLoopJoinExec",
     "Spark does not admit it to Real-Time Mode.",
     s"join on equal keys with a broadcast table and filter afterwards; or $useMicroBatch.")
-
-  val SessionWindow: Support = no(
-    State,
-    "session window",
-    s"$Stateful.SessionWindowStateStoreSaveExec",
-    "a session closes when time passes, and within an epoch the watermark stands still.",
-    s"use a tumbling or sliding window(…); or $useMicroBatch.")
 
   val FlatMapGroupsWithState: Support = no(
     State,
@@ -218,9 +224,6 @@ object Operators {
       holdsRowsBack,
       broadcastIt),
     hidden(JoinWithoutEqualKeys, s"$Exec.joins.CartesianProductExec"),
-    SessionWindow,
-    hidden(SessionWindow, s"$Stateful.SessionWindowStateStoreRestoreExec"),
-    hidden(SessionWindow, s"$Exec.aggregate.MergingSessionsExec"),
     FlatMapGroupsWithState,
     ApplyInPandasWithState,
     GroupedPython,
@@ -249,7 +252,7 @@ object Operators {
 
   private val byClass = (supported ++ unsupported).map(row => row.className -> row).toMap
 
-  val all: Seq[Support] = supported ++ unsupported ++ Seq(StreamJoinOfAnotherKind, RangeRepartition, UnionInTurn)
+  val all: Seq[Support] = supported ++ unsupported ++ Seq(BoundedDeduplication, StreamJoinOfAnotherKind, RangeRepartition, UnionInTurn)
 
   def of(className: String, nodeName: String): Support = byClass.getOrElse(className, unknown(className, nodeName))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from tailrace.preflight.facts import Facts
 from tailrace.preflight.findings import Finding, blocking, warning
@@ -40,6 +41,14 @@ def output_mode(facts: Facts) -> Iterator[Finding]:
             '.outputMode("append").',
             outer.get("line"),
         )
+    elif mode == "append" and may_append and (open_ended := _sessions_without_end(facts)) is not None:
+        yield blocking(
+            "TAILRACE_OUTPUT_MODE",
+            "output mode",
+            "'append' writes sessions when they are closed, and without a watermark none ever is.",
+            '.withWatermark("timestamp", "10 minutes") before the groupBy; or .outputMode("update").',
+            open_ended.get("line"),
+        )
     elif mode != "update" and not (mode == "append" and may_append):
         yield blocking(
             "TAILRACE_OUTPUT_MODE",
@@ -49,6 +58,11 @@ def output_mode(facts: Facts) -> Iterator[Finding]:
             '.outputMode("update"): an aggregation then writes each changed row, and anything else what it '
             "wrote before.",
         )
+
+
+def _sessions_without_end(facts: Facts) -> dict[str, Any] | None:
+    kept = facts.described["state"]
+    return next((state for state in kept if state["name"] == "session window" and not state["bounded"]), None)
 
 
 def no_row_identity(facts: Facts) -> Iterator[Finding]:

@@ -19,7 +19,8 @@ def unbounded(facts: Facts) -> Iterator[Finding]:
                 "dropDuplicates",
                 "it keeps every key that it has ever seen, so that its state, and with it each commit, grows for ever.",
                 'add the event time to the keys: .withWatermark("timestamp", "10 minutes").dropDuplicates(["id", '
-                '"timestamp"]); state older than the watermark is then dropped.',
+                '"timestamp"]); state older than the watermark is then dropped. Or forget keys by the clock: '
+                'tailrace.drop_duplicates(rows, ["id"], ttl="10 minutes").',
                 kept.get("line"),
             )
         elif kept["name"] == "join":
@@ -32,7 +33,7 @@ def unbounded(facts: Facts) -> Iterator[Finding]:
                 'F.expr("a.id = b.id AND b.time BETWEEN a.time AND a.time + INTERVAL 10 MINUTES").',
                 kept.get("line"),
             )
-        elif facts.described["windows"]:
+        elif kept["name"] == "session window" or facts.described["windows"]:
             yield warning(
                 "TAILRACE_UNBOUNDED_STATE",
                 "window",

@@ -2,12 +2,11 @@ package org.apache.spark.sql.tailrace
 
 import scala.util.Try
 
-import org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.streaming.{InternalOutputModes, WriteToStreamStatement}
+import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement
 import org.apache.spark.sql.connector.catalog.Table
-import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTimeTrigger}
+import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.tailrace.python.PythonForeachTable
 import org.apache.spark.sql.tailrace.sink.{TailraceKafka, TailraceKafkaTable}
 
@@ -28,7 +27,8 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
       if (sink.isInstanceOf[TailraceKafkaTable] && StreamJoins.in(statement.inputQuery).nonEmpty) {
         throw TailraceKafka.cannotKnowMatches
       }
-      admitted(statement.copy(sink = sink))
+      SessionWindows.statusWithoutSession(statement.inputQuery).foreach(throw _)
+      OutputModes.admitted(statement.copy(sink = sink))
     case statement: WriteToStreamStatement if statement.sink.isInstanceOf[TailraceKafkaTable] => throw TailraceKafka.needsRealTime
     case _ => plan
   }
@@ -38,18 +38,6 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
     "one side of the union keeps state (a join of two streams, dropDuplicatesWithinWatermark), and Real-Time Mode allows that " +
       "only behind the union.",
     "move the union before it, or write the two sides with two queries.")
-
-  /**
-   * Spark's Real-Time Mode admits the output mode `update` alone, and an outer join `append` alone. Where both mean the same, the
-   * statement goes on as one of another trigger, which is not looked at again: the query is run with the one that it was started with.
-   */
-  private def admitted(statement: WriteToStreamStatement): WriteToStreamStatement =
-    if (statement.outputMode == InternalOutputModes.Append && StreamJoins.onlyAppend(statement.inputQuery)) {
-      UnsupportedOperationChecker.checkAdditionalRealTimeModeConstraints(statement.inputQuery, InternalOutputModes.Update)
-      statement.copy(trigger = ProcessingTimeTrigger(0))
-    } else {
-      statement
-    }
 
   // Sinks of the first data source API throw when they are asked for their name.
   def supportOf(sink: Table): Support =

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.tailrace
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, PythonUDTF, SessionWindow, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.{PythonUDTF, SortOrder}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical._
 
@@ -22,8 +22,6 @@ object LogicalOperators {
   private def refusal(node: LogicalPlan): Option[Support] = node match {
     case join: Join if StreamJoins.isOne(join) => StreamJoins.refusal(join)
     case join: Join if ExtractEquiJoinKeys.unapply(join).isEmpty => Some(Operators.JoinWithoutEqualKeys)
-    case aggregate: Aggregate if aggregate.groupingExpressions.exists(_.exists(isSessionWindow)) =>
-      Some(Operators.SessionWindow)
     case _: FlatMapGroupsWithState => Some(Operators.FlatMapGroupsWithState)
     case _: FlatMapGroupsInPandasWithState => Some(Operators.ApplyInPandasWithState)
     case generate: Generate if callsUdtf(generate) => Some(Operators.PythonUdtf)
@@ -39,13 +37,6 @@ object LogicalOperators {
 
   private def callsUdtf(node: LogicalPlan): Boolean = node match {
     case generate: Generate => generate.generator.isInstanceOf[PythonUDTF]
-    case _ => false
-  }
-
-  // Once analyzed, the window is a column that remembers what it was.
-  private def isSessionWindow(expression: Expression): Boolean = expression match {
-    case _: SessionWindow => true
-    case column: Attribute => column.metadata.contains(SessionWindow.marker)
     case _ => false
   }
 }

@@ -20,15 +20,6 @@ object StreamJoins {
     else if (ExtractEquiJoinKeys.unapply(join).isEmpty) Some(Operators.StreamJoinWithoutEqualKeys)
     else None
 
-  /**
-   * Whether a query with such a join never changes a row that it has passed on. Then `append`, which is what it is written with in
-   * micro-batch (and must be, if the join is an outer one), means the same as the `update` that Spark's Real-Time Mode demands.
-   */
-  def onlyAppend(query: LogicalPlan): Boolean = in(query).nonEmpty && !query.exists {
-    case node @ (_: Aggregate | _: Distinct | _: TransformWithState | _: TransformWithStateInPySpark) => node.isStreaming
-    case _ => false
-  }
-
   /** Below a union, where Spark's Real-Time Mode wants no state: it does not look for operators that it would not run. */
   def stateSparkDoesNotKnow(union: Union): Seq[LogicalPlan] = union.collect {
     case join: Join if isOne(join) => join

@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTime
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryWrapper
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
-import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery, LogicalOperators, StreamJoins}
+import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery, LogicalOperators, OutputModes, SessionWindows}
 
 import tailrace.support.{Operators, Support, Unsupported}
 
@@ -81,7 +81,7 @@ object Preflight {
       ("state" -> QueryParts.state(query)) ~
       ("state_before_union" -> QueryParts.stateBeforeUnion(query)) ~
       ("stream_joins" -> QueryParts.streamJoins(query)) ~
-      ("may_append" -> StreamJoins.onlyAppend(query)) ~
+      ("may_append" -> OutputModes.mayAppend(query)) ~
       ("watermarks" -> QueryParts.watermarks(query)) ~
       ("windows" -> QueryParts.windows(query)) ~
       ("python" -> QueryParts.python(query)) ~
@@ -168,9 +168,11 @@ object Preflight {
   private def stages(plan: SparkPlan, query: LogicalPlan, sources: Seq[Source]): JValue =
     new PlannedStages(plan, query, sources.filter(_.partitions.isEmpty).map(_.label).toSet).json
 
-  /** What Spark refuses in any streaming query. */
+  /** What Spark refuses in any streaming query, and what would make no sense. */
   private def sparkRefuses(query: LogicalPlan): Option[String] =
-    Try(UnsupportedOperationChecker.checkForStreaming(query, Rehearsal.outputModeOf(query))).failed.toOption.map(messageOf)
+    SessionWindows.statusWithoutSession(query).orElse {
+      Try(UnsupportedOperationChecker.checkForStreaming(SessionWindows.admitted(query), OutputModes.plannable(query))).failed.toOption
+    }.map(messageOf)
 
   private def messageOf(failure: Throwable): String = Option(failure.getMessage).getOrElse(failure.toString)
 }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper
-import org.apache.spark.sql.tailrace.StreamJoins
+import org.apache.spark.sql.tailrace.{SessionWindows, StreamJoins}
 import org.apache.spark.sql.types.LongType
 
 /** What the logical plan tells of a query's state, time and Python code. */
@@ -21,8 +21,8 @@ private[preflight] object QueryParts {
   def state(query: LogicalPlan): Seq[JObject] = streaming(query).collect {
     case node: Deduplicate => stateful("dropDuplicates", isBounded(keysOf(node)), node)
     case node: DeduplicateWithinWatermark => stateful("dropDuplicatesWithinWatermark", bounded = true, node)
-    case node: Aggregate if node.groupingExpressions.exists(_.exists(isSession)) =>
-      stateful("session window", bounded = true, node)
+    case node: Aggregate if SessionWindows.isOne(node) =>
+      stateful("session window", isBounded(node.groupingExpressions), node)
     case node: Aggregate => stateful("aggregation", isBounded(node.groupingExpressions), node)
     // SELECT DISTINCT, which becomes an aggregation.
     case node: Distinct => stateful("aggregation", isBounded(node.output), node)
@@ -91,11 +91,6 @@ private[preflight] object QueryParts {
   private def isBounded(keys: Seq[Expression]): Boolean = keys.exists {
     case named: NamedExpression => named.metadata.contains(EventTimeWatermark.delayKey)
     case other => other.references.exists(_.metadata.contains(EventTimeWatermark.delayKey))
-  }
-
-  private def isSession(expression: Expression): Boolean = expression match {
-    case column: Attribute => column.metadata.contains(SessionWindow.marker)
-    case _ => false
   }
 
   /** A window is a struct of its start, and of the start plus its length. */

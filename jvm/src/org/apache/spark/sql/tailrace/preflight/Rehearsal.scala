@@ -16,8 +16,7 @@ import org.apache.spark.sql.execution.datasources.v2.{StreamingDataSourceV2Relat
 import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqMetadata, OffsetSeqMetadataBase}
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamingRelation, WatermarkPropagator}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.streaming.OutputMode
-import org.apache.spark.sql.tailrace.StreamJoins
+import org.apache.spark.sql.tailrace.{OutputModes, SessionWindows}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.util.Utils
@@ -75,7 +74,7 @@ private[preflight] final class Rehearsal(
     new IncrementalExecution(
       rehearsing,
       withStandIns,
-      Rehearsal.outputModeOf(query),
+      OutputModes.plannable(query),
       s"$checkpoint/state",
       UUID.randomUUID(),
       UUID.randomUUID(),
@@ -88,7 +87,7 @@ private[preflight] final class Rehearsal(
       isRealTimeMode = true).executedPlan
   })
 
-  private def withStandIns: LogicalPlan = withKeys.transform {
+  private def withStandIns: LogicalPlan = SessionWindows.admitted(withKeys).transform {
     case relation @ (_: StreamingRelationV2 | _: StreamingRelation) => standIn(relation, sources(relation))
   }
 
@@ -120,9 +119,6 @@ private[preflight] final class Rehearsal(
 object Rehearsal {
   private val Key = "spark.tailrace.rehearsal"
   private val UnknownPartitions = 2
-
-  /** An outer join cannot be planned for `update`. */
-  def outputModeOf(query: LogicalPlan): OutputMode = if (StreamJoins.onlyAppend(query)) OutputMode.Append() else OutputMode.Update()
 
   /** A plan that is only looked at, and never run. */
   def isOne(plan: SparkPlan): Boolean = plan.conf.getConfString(Key, "false") == "true"

@@ -108,4 +108,6 @@ object CurrentRow {
 }
 
 /** An operator that wants to know where its rows came from. */
-trait UsesOrigins
+trait UsesOrigins {
+  def usesOrigins: Boolean = true
+}

@@ -35,7 +35,10 @@ object FollowRows extends Rule[SparkPlan] {
   private def isSet(plan: SparkPlan, key: String, value: String): Boolean =
     plan.conf.getConfString(key, "").trim.equalsIgnoreCase(value)
 
-  private def usesOrigins(plan: SparkPlan): Boolean = plan.exists(_.isInstanceOf[UsesOrigins]) || ExactlyOnceWrite.in(plan).isDefined
+  private def usesOrigins(plan: SparkPlan): Boolean = ExactlyOnceWrite.in(plan).isDefined || plan.exists {
+    case operator: UsesOrigins => operator.usesOrigins
+    case _ => false
+  }
 
   private final class Follow(plan: SparkPlan, timed: Boolean, onError: PoisonPolicy) {
     private val stages = new Stages(plan)
