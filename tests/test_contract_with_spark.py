@@ -31,6 +31,7 @@ CLASSES_WE_TOUCH = [
     "org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation",
     "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkPythonBaseRunner",
     "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer",
+    "org.apache.spark.sql.execution.python.streaming.ValueStateInfo",
     "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$CancellableFSDataOutputStream",
     "org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWatermarkExec",
     "org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter",
@@ -82,6 +83,8 @@ METHODS_WE_CALL = {
     "org.apache.spark.sql.execution.python.ArrowPythonRunner": {"getPythonRunnerConfMap"},
     "org.apache.spark.sql.execution.python.BatchEvalPythonExec": {"getInputIterator"},
     "org.apache.spark.sql.execution.python.EvaluatePython": {"makeFromJava", "registerPicklers", "toJava"},
+    "org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor."
+    "ImplicitGroupingKeyTracker": {"setImplicitKey"},
     "org.apache.spark.sql.catalyst.analysis.ResolveDeduplicate": {"computeKeys"},
     "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker": {
         "checkAdditionalRealTimeModeConstraints",

@@ -41,7 +41,7 @@ def start(pipeline: Pipeline, query: DataFrame) -> StreamingQuery:
     return writer.trigger(realTime=LONG_EPOCH).start()  # type: ignore[no-any-return]
 
 
-def failure_of(query: StreamingQuery, *, within_s: float = 20) -> str:
+def failure_of(query: StreamingQuery, *, within_s: float = 60) -> str:
     """The error without Spark's description of the query."""
     failure = until(query.exception, "the failure", within_s=within_s)
     assert isinstance(failure, StreamingQueryException)
@@ -82,6 +82,16 @@ class Scoring(StatefulProcessor):
 
 def with_state(rows: DataFrame, function: Callable[[int], int]) -> DataFrame:
     return rows.groupBy("key").transformWithState(Scoring(function), "id LONG", "Update", "None")
+
+
+class ScoringOfFrames(Scoring):
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+        for frame in rows:
+            yield pd.DataFrame({"id": [self.function(value) for value in frame["id"]]})
+
+
+def with_frames(rows: DataFrame, function: Callable[[int], int]) -> DataFrame:
+    return rows.groupBy("key").transformWithStateInPandas(ScoringOfFrames(function), "id LONG", "Update", "None")
 
 
 KINDS: dict[str, Callable[[DataFrame, int, Path], DataFrame]] = {
@@ -149,6 +159,19 @@ def test_behind_a_shuffle_the_error_names_the_record_too(pipeline: Pipeline, fla
     message = failure_of(query)
     assert "cannot score 3" in message
     assert f"the record at topic '{pipeline.input}', partition " in message
+
+
+@pytest.mark.parametrize("kind", ["transformWithState", "transformWithStateInPandas"])
+def test_a_result_that_cannot_be_converted_names_its_record(pipeline: Pipeline, kind: str) -> None:
+    def score(value: int) -> Any:
+        return "many" if value == 7 else value
+
+    rows = with_state(pipeline.rows(), score) if kind == "transformWithState" else with_frames(pipeline.rows(), score)
+    query = start(pipeline, rows)
+    pipeline.send(range(20), keys=1)
+    message = failure_of(query)
+    assert "many" in message
+    assert re.search(rf"topic '{pipeline.input}', partition [01], offset 7\b", message), message
 
 
 def test_what_fails_before_the_first_record_says_so(pipeline: Pipeline) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ class Interpreter(StatefulProcessor):
     def init(self, handle: Any) -> None:
         self.value = handle.getValueState("value", "n LONG, name STRING, share DOUBLE")
         self.nested = handle.getValueState("nested", "amount DECIMAL(10, 2), tags ARRAY<STRING>")
+        self.dated = handle.getValueState("dated", "day DATE, at TIMESTAMP")
         self.list = handle.getListState("list", "n INT, name STRING")
         self.map = handle.getMapState("map", "n INT, name STRING", "share DOUBLE")
 
@@ -53,6 +55,9 @@ class Interpreter(StatefulProcessor):
             self.value.update(((before[0] if before else 0) + number, name, None))
         elif operation == "clear":
             self.value.clear()
+        elif operation == "date":
+            at = datetime.datetime(2026, 1, 1) + datetime.timedelta(hours=number)
+            self.dated.update((None if number % 7 == 0 else at.date(), at))
         elif operation == "nest":
             self.nested.update((Decimal(number), [str(number)] * (number % 3)))
         elif operation == "append":
@@ -73,6 +78,8 @@ class Interpreter(StatefulProcessor):
     def look(self, part: str) -> Any:
         if part == "value":
             return [self.value.exists(), self.value.get()]
+        if part == "dated":
+            return [self.dated.exists(), self.dated.get()]
         if part == "nested":
             return [self.nested.exists(), self.nested.get()]
         if part == "list":
@@ -92,10 +99,10 @@ def rocks_in_micro_batch(spark: SparkSession) -> Iterator[None]:
 
 
 OPERATIONS = (
-    *("set", "add", "add", "add", "clear", "nest", "append", "append", "extend", "replace", "empty"),
+    *("set", "add", "add", "add", "clear", "date", "date", "nest", "append", "append", "extend", "replace", "empty"),
     *("map", "map", "map", "map", "unmap", "clear map"),
 )
-PARTS = ("value", "nested", "list", "map entry", "map")
+PARTS = ("value", "dated", "nested", "list", "map entry", "map")
 
 
 def programs(seed: int) -> list[dict[str, Any]]:

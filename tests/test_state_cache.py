@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 SERIALIZERS: Any = serializers
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = 4000
+TOGETHER = "$tailrace.values"
 
 
 class FakeServer(threading.Thread):
@@ -39,6 +40,7 @@ class FakeServer(threading.Thread):
         self._listener = listener
         self._pickle = SERIALIZERS.CPickleSerializer()
         self._key = b""
+        self._asked: tuple[list[str], list[Any]] = ([], [])
         self.state: dict[tuple[str, bytes], Any] = {}
         self.requests = 0
 
@@ -65,6 +67,8 @@ class FakeServer(threading.Thread):
         return messages.StateResponse() if answer is None else answer
 
     def valueStateCall(self, place: Any, method: str, call: Any) -> Any:
+        if call.stateName == TOGETHER:
+            return self._together(call.valueStateUpdate.value if method == "valueStateUpdate" else None)
         if method == "valueStateUpdate":
             self.state[place] = call.valueStateUpdate.value
         elif method == "clear":
@@ -72,6 +76,27 @@ class FakeServer(threading.Thread):
         else:
             return messages.StateResponse(value=self.state.get(place, b""))
         return None
+
+    def _together(self, message: bytes | None) -> Any:
+        dumps, loads = self._pickle.dumps, self._pickle.loads
+        if message is None:
+            names, keys = self._asked
+            found = [tuple(self.state.get((name, dumps(key)), None) for name in names) for key in keys]
+            values = [tuple(None if value is None else tuple(loads(value)) for value in one) for one in found]
+            return messages.StateResponse(value=dumps((dumps(values),)))
+        match loads(loads(message)[0]):
+            case name, keys, values:
+                for key, value in zip(keys, values, strict=True):
+                    self._set((name, dumps(key)), None if value is None else dumps(value))
+            case names, keys:
+                self._asked = names, keys
+        return None
+
+    def _set(self, place: tuple[str, bytes], value: bytes | None) -> None:
+        if value is None:
+            self.state.pop(place, None)
+        else:
+            self.state[place] = value
 
     def listStateCall(self, place: Any, method: str, call: Any) -> Any:
         if method == "listStatePut":
@@ -112,7 +137,8 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(str(ROOT / "jvm" / "worker"))
     from tailrace_worker import cached_state, state_client
 
-    for name, limit in {"MOST_KEYS": 5, "MOST_VALUES": 40, "MOST_UNWRITTEN": 3, "WRITTEN_AFTER_BATCH": 1}.items():
+    limits = {"MOST_KEYS": 5, "MOST_VALUES": 40, "MOST_UNWRITTEN": 3, "WRITTEN_AFTER_BATCH": 1, "MOST_TOGETHER": 2}
+    for name, limit in limits.items():
         monkeypatch.setattr(state_client, name, limit)
     monkeypatch.setattr(cached_state, "MOST_ENTRIES", 6)
     yield cached_state
@@ -152,7 +178,7 @@ def test_random_calls_see_what_a_dictionary_would(worker: Any, server: tuple[Fak
             # A key stays for a while, so that what is remembered of it is used.
             key = f"key {chance.randrange(12)}"
         if step % 7 == 0:
-            client.batch_is_done()
+            client.batch_is_done(has_time=chance.random() < 0.5)
             client.read_ahead([(f"key {chance.randrange(12)}",) for _ in range(4)])
         client.set_implicit_key((key,))
         one, many, by_name = model.setdefault(key, ([None], [], {}))
@@ -226,6 +252,24 @@ def test_calls_do_not_go_to_the_server_one_by_one(worker: Any, server: tuple[Fak
     client._write_all()
     assert sorted(SERIALIZERS.CPickleSerializer().loads(content)[0] for content in fake.state.values()) == [500, 500]
     assert fake.requests <= 8
+
+
+def test_values_of_many_keys_are_read_and_written_together(worker: Any, server: tuple[FakeServer, str]) -> None:
+    fake, address = server
+    client = worker.EpochClient(address, KEY)
+    value = worker.RememberedValue(client, NUMBER)
+    for batch in range(15):
+        keys = [(f"key {4 * (batch % 5) + n}",) for n in range(4)]
+        client.read_ahead(keys)
+        for key in keys:
+            client.set_implicit_key(key)
+            value.update("v", (((value.get("v") or (0,))[0]) + 1,))
+        client.batch_is_done(has_time=False)
+    client._write_all()
+    assert [SERIALIZERS.CPickleSerializer().loads(content)[0] for content in fake.state.values()] == [3] * 20
+    # One by one these would be 60 keys that are told twice, 60 values read and 60 written. The first batch asks for
+    # each: it is not known before that values are read.
+    assert fake.requests <= 8 + 15 * (4 + 3)
 
 
 @pytest.mark.parametrize(

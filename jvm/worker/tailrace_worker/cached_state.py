@@ -17,6 +17,7 @@ from pyspark.sql.types import Row, StructType
 
 from tailrace_worker.exact_values import ExactValues, InexactError
 from tailrace_worker.state_client import EpochClient
+from tailrace_worker.values_together import StoredValues
 
 #: A list or a map with more entries is not remembered.
 MOST_ENTRIES = 1_000
@@ -42,6 +43,7 @@ class RememberedValue(ValueStateClient):
         super().__init__(client, schema)
         self._client = client
         self._exact = ExactValues(self.schema)
+        self.stored: StoredValues | None = StoredValues(self.schema)
 
     def exists(self, state_name: str) -> bool:
         if self._is_remembered(state_name):
@@ -55,7 +57,7 @@ class RememberedValue(ValueStateClient):
         value = cells.get(state_name, _UNKNOWN)
         if value is _UNKNOWN:
             value = cells[state_name] = super().get(state_name)
-            self._client.read_before[state_name] = ValueReader(self._client, state_name)
+            self._client.read_before[state_name] = StoredValues(self.schema)
         return value
 
     def update(self, state_name: str, value: Any) -> None:
@@ -96,23 +98,6 @@ class RememberedValue(ValueStateClient):
         self._client.at.unwritten.pop(name, None)
 
 
-class ValueReader:
-    """How the values of many keys are read together."""
-
-    def __init__(self, client: EpochClient, name: str) -> None:
-        self._client = client
-        self._name = name
-
-    def request(self) -> Any:
-        import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
-
-        call = messages.ValueStateCall(stateName=self._name, get=messages.Get())
-        return messages.StateRequest(stateVariableRequest=messages.StateVariableRequest(valueStateCall=call))
-
-    def value_in(self, answer: bytes) -> Any:
-        return tuple(self._client._deserialize_from_bytes(answer)) if answer else None
-
-
 class ListCell:
     """A list as far as it is known: all of its values, or only those that were appended and not written yet."""
 
@@ -130,6 +115,8 @@ class ListCell:
 
 
 class RememberedList(ListStateClient):
+    stored: StoredValues | None = None
+
     def __init__(self, client: EpochClient, schema: StructType | str) -> None:
         super().__init__(client, schema)
         self._client = client
@@ -271,6 +258,8 @@ class MapCell:
 
 
 class RememberedMap(MapStateClient):
+    stored: StoredValues | None = None
+
     def __init__(self, client: EpochClient, user_key_schema: StructType | str, value_schema: StructType | str) -> None:
         super().__init__(client, user_key_schema, value_schema)
         self._client = client

@@ -9,26 +9,30 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Protocol
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.serializers import write_int
+from pyspark.sql.streaming import stateful_processor_api_client as state_api
 from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorApiClient, StatefulProcessorHandleState
 from pyspark.sql.types import StructType
+
+from tailrace_worker.values_together import MOST_TOGETHER, StoredValues, ValuesTogether
 
 #: Requests whose answers have not been read. More answers could fill the socket, and then both sides would wait.
 MOST_UNANSWERED = 64
 
-#: Grouping keys whose state is remembered.
-MOST_KEYS = 10_000
+#: Grouping keys whose state is remembered between batches; some ten megabytes.
+MOST_KEYS = 20_000
 
 #: Values that they may have together, in lists and maps above all.
 MOST_VALUES = 100_000
 
 #: Keys that are not written yet; an epoch's end has to write them all.
-MOST_UNWRITTEN = 1_000
+MOST_UNWRITTEN = 8_000
 
-#: Keys that are written after each batch, while the worker has time.
+#: Keys that are written after a batch, while the worker has time.
 WRITTEN_AFTER_BATCH = 32
 
 _PLAIN_KEYS = frozenset({str, int, bool, type(None)})
@@ -41,15 +45,10 @@ def now_ms() -> int:
 class Writer(Protocol):
     """A state variable that can say what has changed."""
 
+    #: None for one with more than one value.
+    stored: StoredValues | None
+
     def write(self, name: str, cell: Any) -> None: ...
-
-
-class Reader(Protocol):
-    """A state variable with one value."""
-
-    def request(self) -> Any: ...
-
-    def value_in(self, answer: bytes) -> Any: ...
 
 
 class KeyState:
@@ -84,11 +83,14 @@ class EpochClient(StatefulProcessorApiClient):
         self.ending = False
         self.expiring: set[str] = set()
         #: Variables whose values were read at some time.
-        self.read_before: dict[str, Reader] = {}
+        self.read_before: dict[str, StoredValues] = {}
+        self._together = ValuesTogether()
         self.at = KeyState(None, None)
         self._server_key: Any = None
         self._unanswered = 0
         self._known: OrderedDict[Any, KeyState] = OrderedDict()
+        #: Those that the processor was called for since it was last reckoned what they have.
+        self._used: dict[Any, KeyState] = {}
         self._values = 0
         self._unwritten: dict[Any, KeyState] = {}
         self._watermark: int | None = None
@@ -98,24 +100,32 @@ class EpochClient(StatefulProcessorApiClient):
     # The key at hand.
 
     def set_implicit_key(self, key: Any) -> None:
-        self._values += self.at.grown()
         identity = self._identity(key)
         found = self._known.get(identity)
         if found is None:
             found = self._known[identity] = KeyState(key, identity)
         else:
             self._known.move_to_end(identity)
-        self.at = found
-        while len(self._known) > MOST_KEYS or (self._values > MOST_VALUES and len(self._known) > 1):
-            self._forget(self._known.popitem(last=False)[1])
+        self.at = self._used[identity] = found
         if self.list_timer_iterator_cursors:
             self.list_timer_iterator_cursors.clear()
+        # Batches end soon, but any number of timers may fire together.
+        if len(self._used) > MOST_KEYS:
+            self._forget_some()
 
-    def _forget(self, state: KeyState) -> None:
-        self._write_one(state)
-        self._values -= state.size
-        # It can still be the server's key.
-        state.cells, state.size = {}, 0
+    def _forget_some(self) -> None:
+        """Those that were not used for the longest time, if there are too many."""
+        self._values += sum(state.grown() for state in self._used.values())
+        self._used.clear()
+        forgotten = []
+        while len(self._known) > MOST_KEYS or (self._values > MOST_VALUES and len(self._known) > 1):
+            state = self._known.popitem(last=False)[1]
+            self._values -= state.size
+            forgotten.append(state)
+        self._write_states(forgotten)
+        for state in forgotten:
+            # It can still be the key at hand.
+            state.cells, state.size = {}, 0
 
     def _identity(self, key: Any) -> Any:
         """Equal for two keys if they are the same to Spark."""
@@ -134,29 +144,26 @@ class EpochClient(StatefulProcessorApiClient):
         if not self.read_before:
             return
         new = {self._identity(key): key for key in keys}
-        unknown = [key for identity, key in new.items() if identity not in self._known]
-        together = max(1, MOST_UNANSWERED // (1 + len(self.read_before)))
-        for start in range(0, len(unknown), together):
-            self._read_together(unknown[start : start + together])
+        unknown = [KeyState(key, identity) for identity, key in new.items() if identity not in self._known]
+        for start in range(0, len(unknown), MOST_TOGETHER):
+            self._read_together(unknown[start : start + MOST_TOGETHER])
 
-    def _read_together(self, keys: list[Any]) -> None:
-        states = []
-        for key in keys:
-            self.set_implicit_key(key)
-            states.append(self.at)
-        # Others may have been written to make room: from here on only the answers to these requests are to come.
+    def _read_together(self, states: list[KeyState]) -> None:
+        self._server_key = None
+        self._write(self._together.read(self.read_before, [self._stored_key(state) for state in states]))
+        self._write(self._together.fetch())
         self.sockfile.flush()
-        self._read_answers()
-        for self.at in states:
-            self._server_key = None
-            self._tell_key()
-            for variable in self.read_before.values():
-                self._write(variable.request().SerializeToString())
-        self.sockfile.flush()
-        for state in states:
+        while self._unanswered > 1:
             self._read_answer()
-            for name, variable in self.read_before.items():
-                state.cells[name] = variable.value_in(self._read_answer())
+        for state, values in zip(states, self._together.values_in(self._read_answer()), strict=True):
+            for (name, stored), value in zip(self.read_before.items(), values, strict=True):
+                state.cells[name] = None if value is None else stored.from_store(value)
+            self._known[state.identity] = self._used[state.identity] = state
+
+    def _stored_key(self, state: KeyState) -> Any:
+        if type(state.identity) is tuple:
+            return state.identity
+        return self.key_schema.toInternal(tuple(map(state_api._normalize_state_value, state.key)))
 
     # What is written later.
 
@@ -166,12 +173,16 @@ class EpochClient(StatefulProcessorApiClient):
         at.unwritten[name] = variable
         self._unwritten[at.identity] = at
 
-    def batch_is_done(self) -> None:
-        """Writes some of what has changed, without waiting for it."""
-        count = max(WRITTEN_AFTER_BATCH, len(self._unwritten) - MOST_UNWRITTEN)
-        while self._unwritten and count > 0:
-            self._write_one(next(iter(self._unwritten.values())))
-            count -= 1
+    def batch_is_done(self, *, has_time: bool) -> None:
+        """Writes some of what has changed, without waiting for it.
+
+        A worker that is behind writes late: until then a key may change many times.
+        """
+        count = WRITTEN_AFTER_BATCH if has_time else 0
+        if len(self._unwritten) > MOST_UNWRITTEN:
+            count = len(self._unwritten) - MOST_UNWRITTEN // 2
+        self._write_states(list(islice(self._unwritten.values(), count)))
+        self._forget_some()
         self.sockfile.flush()
 
     def write_variable(self, name: str) -> None:
@@ -181,29 +192,40 @@ class EpochClient(StatefulProcessorApiClient):
             variable.write(name, self.at.cells[name])
 
     def _write_all(self) -> None:
-        while self._unwritten:
-            self._write_one(next(iter(self._unwritten.values())))
+        self._write_states(list(self._unwritten.values()))
         self.sockfile.flush()
         self._read_answers()
 
-    def _write_one(self, state: KeyState) -> None:
-        self._unwritten.pop(state.identity, None)
-        if state.unwritten:
-            before, self.at = self.at, state
+    def _write_states(self, states: list[KeyState]) -> None:
+        for start in range(0, len(states), MOST_TOGETHER):
+            self._write_together(states[start : start + MOST_TOGETHER])
+
+    def _write_together(self, states: list[KeyState]) -> None:
+        together: dict[str, tuple[list[Any], list[Any]]] = {}
+        before = self.at
+        for state in states:
+            self._unwritten.pop(state.identity, None)
             for name, variable in state.unwritten.items():
-                variable.write(name, state.cells[name])
+                cell = state.cells[name]
+                if variable.stored is None:
+                    self.at = state
+                    variable.write(name, cell)
+                else:
+                    keys, values = together.setdefault(name, ([], []))
+                    keys.append(self._stored_key(state))
+                    values.append(None if cell is None else variable.stored.to_store(cell))
             state.unwritten.clear()
-            self.at = before
+        self.at = before
+        for name, (keys, values) in together.items():
+            self._server_key = None
+            self._write_unanswered(self._together.write(name, keys, values))
 
     # Requests.
 
     def post(self, message: Any) -> None:
         """Sends a request of which only a failure is of interest, sooner or later."""
         self._tell_key()
-        self._write(message.SerializeToString())
-        if self._unanswered >= MOST_UNANSWERED:
-            self.sockfile.flush()
-            self._read_answers()
+        self._write_unanswered(message.SerializeToString())
 
     def _send_proto_message(self, message: bytes) -> None:
         # The caller reads the answer to this one next.
@@ -222,6 +244,12 @@ class EpochClient(StatefulProcessorApiClient):
             request = messages.ImplicitGroupingKeyRequest(setImplicitKey=key)
             self._write(messages.StateRequest(implicitGroupingKeyRequest=request).SerializeToString())
             self._server_key = at
+
+    def _write_unanswered(self, message: bytes) -> None:
+        self._write(message)
+        if self._unanswered >= MOST_UNANSWERED:
+            self.sockfile.flush()
+            self._read_answers()
 
     def _write(self, message: bytes) -> None:
         write_int(0, self.sockfile)

@@ -7,8 +7,10 @@ to look after the timers.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,9 @@ from tailrace_worker.state_client import EpochClient, now_ms
 
 #: Results in one message: a row that is made into very many does not have to fit into memory at once.
 MOST_RESULTS = 10_000
+
+#: A worker that waited so long for a batch is not behind.
+LONG_WAIT_S = 0.0005
 
 #: Not made of a row, but when a timer fired.
 NO_ROW = -1
@@ -55,18 +60,35 @@ class RowsWithState:
         kind = _Frames if eval_type in _OVER_PANDAS else _Rows
         self._data: _Kind = kind(data, return_type, runner_conf, whole=self._has_initial_state)
         self._initial: _Kind | None = kind(initial[0], return_type, runner_conf, whole=True) if initial else None
-        #: The row that the processor is called for.
+        #: The row that the processor is called for, or whose result is converted.
         self.row: int | None = None
 
     def run(self, _partition: int, batches: Iterable[Any]) -> Iterator[Any]:
+        asked = time.perf_counter()
         for batch in batches:
-            yield from self._data.answers(self._results(batch))
+            has_waited = time.perf_counter() - asked > LONG_WAIT_S
+            yield from self._answers(self._results(batch))
             self.row = None
-            self._client.batch_is_done()
+            self._client.batch_is_done(has_time=has_waited)
+            asked = time.perf_counter()
         self._client.ending = True
-        yield from self._data.answers((NO_ROW, result) for result in self._call(Mode.PROCESS_TIMER, None, ()))
+        yield from self._answers((NO_ROW, result) for result in self._call(Mode.PROCESS_TIMER, None, ()))
         for _ in self._call(Mode.COMPLETE, None, ()):
             pass
+
+    def _answers(self, results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
+        """The results as Arrow batches, each with the index of its row."""
+        while some := list(islice(results, MOST_RESULTS)):
+            try:
+                converted = list(self._data.as_batches(some))
+            except Exception:
+                # One by one, so that it is known which row has a result that cannot be converted.
+                converted = [piece for one in some for piece in self._converted(*one)]
+            yield from converted
+
+    def _converted(self, index: int, result: Any) -> list[Any]:
+        self.row = None if index == NO_ROW else index
+        return list(self._data.as_batches([(index, result)]))
 
     def _results(self, batch: Any) -> Iterator[tuple[int, Any]]:
         if batch.num_rows == 0:
@@ -135,8 +157,8 @@ class _Kind(ABC):
         """The key and the value of each row."""
 
     @abstractmethod
-    def answers(self, results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
-        """The results as Arrow batches, each with the index of its row."""
+    def as_batches(self, results: list[tuple[int, Any]]) -> Iterator[Any]:
+        """Results and the indexes of their rows as Arrow batches."""
 
 
 class _Rows(_Kind):
@@ -159,30 +181,19 @@ class _Rows(_Kind):
         for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             yield tuple(values[place] for place in keys), row(*values)
 
-    def answers(self, results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
-        indexes: list[int] = []
-        rows: list[Any] = []
-        for index, row in results:
-            indexes.append(index)
-            rows.append(self._as_tuple(row))
-            if len(rows) >= MOST_RESULTS:
-                yield self._as_batch(indexes, rows)
-                indexes, rows = [], []
-        if rows:
-            yield self._as_batch(indexes, rows)
+    def as_batches(self, results: list[tuple[int, Any]]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        rows = [self._as_tuple(row) for _, row in results]
+        columns = zip(*rows, strict=True) if self._names else ()
+        arrays = [pa.array(values, type=field.type) for values, field in zip(columns, self._fields, strict=True)]
+        yield _with_indexes(pa.StructArray.from_arrays(arrays, fields=self._fields), [index for index, _ in results])
 
     def _as_tuple(self, row: Any) -> tuple[Any, ...]:
         if self._is_flat and getattr(row, "__fields__", None) == self._names:
             return tuple(row)
         named = row.asDict(True)
         return tuple(named.get(name) for name in self._names)
-
-    def _as_batch(self, indexes: list[int], rows: list[Any]) -> Any:
-        import pyarrow as pa
-
-        columns = zip(*rows, strict=True) if self._names else ()
-        arrays = [pa.array(values, type=field.type) for values, field in zip(columns, self._fields, strict=True)]
-        return _with_indexes(pa.StructArray.from_arrays(arrays, fields=self._fields), indexes)
 
 
 class _Frames(_Kind):
@@ -192,36 +203,49 @@ class _Frames(_Kind):
         import pandas as pd
         from pyspark.sql.conversion import ArrowBatchTransformer
 
-        columns = ArrowBatchTransformer.to_pandas(
+        series = ArrowBatchTransformer.to_pandas(
             batch, timezone=self._conf.timezone, prefer_int_ext_dtype=self._conf.prefer_int_ext_dtype
         )
-        for row in pd.concat(columns, axis=1).itertuples(index=False):
-            frame = pd.DataFrame([row])
-            yield tuple(row[place] for place in self._keys), frame if self._whole else frame.iloc[:, self._values]
+        places = range(len(series)) if self._whole else self._values
+        for row in pd.concat(series, axis=1).itertuples(index=False):
+            # Its types are inferred from the values, as PySpark's worker does it with the rows of a key.
+            frame = pd.DataFrame([[row[place] for place in places]], columns=[row._fields[place] for place in places])
+            yield tuple(row[place] for place in self._keys), frame
 
-    def answers(self, results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
-        import pyarrow as pa
+    def as_batches(self, results: list[tuple[int, Any]]) -> Iterator[Any]:
+        for alike in self._alike(results):
+            yield self._as_batch([index for index, _ in alike], [frame for _, frame in alike])
 
-        batches: list[Any] = []
+    def _alike(self, results: list[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
+        """Consecutive frames of the same columns and types: a conversion costs as much as a hundred rows in it."""
+        alike: list[tuple[int, Any]] = []
+        kind = None
         for index, frame in results:
-            batches.append(self._as_batch(index, frame))
-            if len(batches) >= MOST_RESULTS:
-                yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
-                batches = []
-        if batches:
-            yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+            self._verify(frame)
+            kind_of_this = (tuple(frame.columns), tuple(frame.dtypes))
+            if alike and kind != kind_of_this:
+                yield alike
+                alike = []
+            kind = kind_of_this
+            alike.append((index, frame))
+        if alike:
+            yield alike
 
-    def _as_batch(self, index: int, frame: Any) -> Any:
+    def _verify(self, frame: Any) -> None:
         import pandas as pd
         from pyspark.errors import PySparkValueError
-        from pyspark.sql.conversion import PandasToArrowConversion
 
         if not isinstance(frame, pd.DataFrame):
             raise PySparkValueError(
                 f"handleInputRows and handleExpiredTimer must yield pandas.DataFrame, and not {type(frame).__name__}."
             )
+
+    def _as_batch(self, indexes: list[int], frames: list[Any]) -> Any:
+        import pandas as pd
+        from pyspark.sql.conversion import PandasToArrowConversion
+
         converted = PandasToArrowConversion.convert(
-            [frame],
+            [frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)],
             StructType([StructField("_0", self._type)]),
             timezone=self._conf.timezone,
             safecheck=self._conf.safecheck,
@@ -229,7 +253,8 @@ class _Frames(_Kind):
             assign_cols_by_name=self._conf.assign_cols_by_name,
             int_to_decimal_coercion_enabled=self._conf.int_to_decimal_coercion_enabled,
         )
-        return _with_indexes(converted.column(0), [index] * len(frame))
+        rows = [index for index, frame in zip(indexes, frames, strict=True) for _ in range(len(frame))]
+        return _with_indexes(converted.column(0), rows)
 
 
 def _with_indexes(results: Any, indexes: list[int]) -> Any:

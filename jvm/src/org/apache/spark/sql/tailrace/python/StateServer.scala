@@ -74,6 +74,7 @@ private[python] final class StatefulRunner(
       sqlConf.arrowTransformWithStateInPySparkMaxStateRecordsPerBatch,
       batchTimestampMs,
       watermark,
+      valueStateMapForTest = ValuesTogether.variables(keySchema),
       keyValueIteratorMapForTest = new OneAtATime[Iterator[(Row, Row)]],
       expiryTimerIterForTest = new OneAtATime[Iterator[(Row, Long)]])
     val thread = new Thread(s"tailrace-state-server-${context.taskAttemptId()}") {
