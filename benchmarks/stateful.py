@@ -1,4 +1,4 @@
-"""Measure the stateful operators: latency, throughput, and what a million keys cost.
+"""Measure the stateful operators: latency, throughput, what a million keys cost, and how late timers are.
 
 What is compared is measured in one run and in turns. `--quick` only shows that all of it works: its figures mean
 nothing.
@@ -10,13 +10,14 @@ import argparse
 from types import ModuleType
 
 import tailrace
-from benchmarks import stateful_keys, stateful_latency, stateful_throughput
+from benchmarks import stateful_keys, stateful_latency, stateful_throughput, stateful_timers
 from tailrace.harness.machine import describe_machine
 
 PARTS: dict[str, ModuleType] = {
     "latency": stateful_latency,
     "throughput": stateful_throughput,
     "keys": stateful_keys,
+    "timers": stateful_timers,
 }
 
 

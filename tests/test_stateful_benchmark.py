@@ -64,6 +64,7 @@ def test_passes_are_taken_together_and_boundaries_apart() -> None:
         ("latency", ["| 100 | stream-stream join |", "≤ 2.0"]),
         ("throughput", ["micro-batch |", "≥ 10,000"]),
         ("keys", ["Growth from"]),
+        ("timers", ["the processor is called"]),
     ],
 )
 def test_a_quick_run_prints_its_tables(part: str, tables: list[str]) -> None:
