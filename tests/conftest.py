@@ -87,3 +87,11 @@ def checkpoint(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def pipeline(spark: SparkSession, kafka: EmbeddedKafka, checkpoint: Path) -> Pipeline:
     return Pipeline(spark, kafka, checkpoint)
+
+
+@pytest.fixture
+def waits_for_silent_partitions(spark: SparkSession) -> Iterator[Callable[[str], None]]:
+    """Lets the watermark of the queries that are started then move within an epoch."""
+    setting = "spark.tailrace.watermark.idleAfter"
+    yield lambda length: spark.conf.set(setting, length)
+    spark.conf.unset(setting)

@@ -234,6 +234,10 @@ def test_how_late_a_row_may_be() -> None:
     watermark = {"column": "timestamp", "delay_ms": 10_000}
     finding = only(facts(watermarks=[watermark]), "TAILRACE_LATENESS", Severity.NOTE)
     assert "10 minutes 10 seconds" in finding.problem, "the delay and two epochs"
+    key = "spark.tailrace.watermark.idleAfter"
+    assert key not in finding.problem
+    finding = only(facts(watermarks=[watermark], settings={key: "30s"}), "TAILRACE_LATENESS", Severity.NOTE)
+    assert f"{key} is 30s" in finding.problem
 
 
 def test_the_guarantee_in_one_sentence() -> None:

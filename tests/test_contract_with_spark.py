@@ -121,6 +121,8 @@ METHODS_WE_CALL = {
         "handleInputRows",
         "setHandle",
     },
+    "org.apache.spark.sql.catalyst.expressions.InterpretedPredicate": {"eval"},
+    "org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWatermarkExec": {"delayMs"},
     "org.apache.spark.sql.execution.streaming.operators.stateful.WatermarkSupport$": {
         "findEventTimeColumn",
         "watermarkExpression",
@@ -137,6 +139,7 @@ METHODS_WE_CALL = {
     "org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper": {
         "StateStoreAwareZipPartitionsHelper",
         "getStateWatermark",
+        "getStateWatermarkPredicates",
     },
     "org.apache.spark.sql.execution.streaming.operators.stateful.join.SupportsEvictByCondition": {
         "evictAndReturnByKeyCondition",
@@ -326,6 +329,7 @@ CALLS_TO_THE_STATE_SERVER = {
     },
 }
 SETTINGS_WE_USE = [
+    "spark.sql.streaming.multipleWatermarkPolicy",
     "spark.sql.streaming.realTimeMode.allowlistCheck",
     "spark.sql.streaming.realTimeMode.minBatchDuration",
     "spark.sql.streaming.streamingQueryListeners",

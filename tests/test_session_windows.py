@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -225,13 +225,6 @@ def test_each_update_once_into_the_exactly_once_sink(streams: TwoStreams, checkp
             until(lambda: len(out.rows()) >= 10, "the last", within_s=LONG_BEFORE_THE_EPOCH_ENDS_S)
         assert len(out.rows()) == 10
         assert told(out)[-1] == ("k0", 10, 24, [0, 3, 6, 9], None)
-
-
-@pytest.fixture
-def waits_for_silent_partitions(spark: SparkSession) -> Iterator[Callable[[str], None]]:
-    setting = "spark.tailrace.watermark.idleAfter"
-    yield lambda length: spark.conf.set(setting, length)
-    spark.conf.unset(setting)
 
 
 def everywhere(second: float, **where: int) -> list[Row]:

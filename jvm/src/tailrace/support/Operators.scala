@@ -42,7 +42,7 @@ object Operators {
       "stream-stream join",
       "org.apache.spark.sql.tailrace.join.RealTimeJoinExec",
       "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row is there, an " +
-        "outer row when an epoch ends. [Joins](joins.md)."),
+        "outer row when an epoch ends, or [before](watermarks.md). [Joins](joins.md)."),
     yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
     yes(
       State,
@@ -55,7 +55,7 @@ object Operators {
       "dropDuplicatesWithinWatermark",
       s"$Stateful.StreamingDeduplicateWithinWatermarkExec",
       "keeps a key for the watermark's delay and up to two epochs more."),
-    yes(State, "withWatermark", s"$Stateful.EventTimeWatermarkExec", "advances when an epoch ends; [sessions](sessions.md#when-a-session-closes) need not wait for it."),
+    yes(State, "withWatermark", s"$Stateful.EventTimeWatermarkExec", "advances when an epoch ends; [what need not wait for it](watermarks.md)."),
     yes(
       State,
       "transformWithState (JVM)",

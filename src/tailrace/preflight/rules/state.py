@@ -8,6 +8,8 @@ from tailrace.preflight.facts import Facts
 from tailrace.preflight.findings import Finding, note, warning
 from tailrace.preflight.words import duration_in_words
 
+IDLE_AFTER_KEY = "spark.tailrace.watermark.idleAfter"
+
 
 def unbounded(facts: Facts) -> Iterator[Finding]:
     for kept in facts.described["state"]:
@@ -51,13 +53,16 @@ def unbounded(facts: Facts) -> Iterator[Finding]:
 
 
 def lateness(facts: Facts) -> Iterator[Finding]:
-    """The watermark stands still within an epoch, and an epoch judges by the one before."""
+    """The watermark stands still within an epoch, and an epoch judges by the one before; unless it may move."""
+    moves = facts.settings.given(IDLE_AFTER_KEY)
+    need_not_wait = "session windows and joins need not wait for it"
+    exception = f"; {need_not_wait}: {IDLE_AFTER_KEY} is {moves}" if moves else ""
     for watermark in facts.described["watermarks"]:
         delay, epoch = watermark["delay_ms"], facts.epoch_ms
         yield note(
             "TAILRACE_LATENESS",
             f"watermark on {watermark['column']}",
             f"the watermark moves when an epoch ends: a row counts as late after {duration_in_words(delay)} and up to "
-            f"two epochs more ({duration_in_words(delay + 2 * epoch)}), and state is kept for as long.",
+            f"two epochs more ({duration_in_words(delay + 2 * epoch)}), and state is kept for as long{exception}.",
             line=watermark.get("line"),
         )

@@ -1,30 +1,30 @@
 package org.apache.spark.sql.tailrace.join
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, BasePredicate, Expression, Literal, NamedExpression, Predicate, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, BasePredicate, Expression, InterpretedPredicate, Literal, NamedExpression, Predicate, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.BindReferences.bindReference
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark
 import org.apache.spark.sql.execution.streaming.operators.stateful.WatermarkSupport
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.{SupportsEvictByCondition, SupportsEvictByTimestamp, SymmetricHashJoinStateManager}
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager.KeyToValuePair
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.tailrace.state.WithinEpoch
 
 /**
  * What a task keeps of one side of a join.
  *
  * @param mayMatch whether the join's condition leaves a row any chance, whatever comes on the other side
  * @param isLate   whether a row comes too late to be joined
- * @param removal  which rows nothing can match any more
  */
 private[join] final class JoinSideState(
     val state: SymmetricHashJoinStateManager,
     val keyOf: UnsafeProjection,
     val mayMatch: BasePredicate,
     val isLate: BasePredicate,
-    removal: Option[JoinStateWatermarkPredicate],
     input: Seq[Attribute]) {
 
-  /** Forgets old rows, and says how many. */
-  def remove(): Long = removal.fold(0L) { by =>
+  /** Forgets rows that nothing can match any more, and says how many. */
+  def remove(removal: Option[JoinStateWatermarkPredicate]): Long = removal.fold(0L) { by =>
     state match {
       case scanned: SupportsEvictByCondition if isOfKey(by) => scanned.evictByKeyCondition(isOld(by))
       case scanned: SupportsEvictByCondition => scanned.evictByValueCondition(isOld(by))
@@ -33,8 +33,8 @@ private[join] final class JoinSideState(
     }
   }
 
-  /** Forgets old rows and gives them; to be read to the end. */
-  def removed(): Iterator[KeyToValuePair] = removal.fold(Iterator.empty[KeyToValuePair]) { by =>
+  /** Forgets them and gives them; to be read to the end. */
+  def removed(removal: Option[JoinStateWatermarkPredicate]): Iterator[KeyToValuePair] = removal.fold(Iterator.empty[KeyToValuePair]) { by =>
     state match {
       case scanned: SupportsEvictByCondition if isOfKey(by) => scanned.evictAndReturnByKeyCondition(isOld(by))
       case scanned: SupportsEvictByCondition => scanned.evictAndReturnByValueCondition(isOld(by))
@@ -47,7 +47,7 @@ private[join] final class JoinSideState(
 
   private def isOld(by: JoinStateWatermarkPredicate): UnsafeRow => Boolean = {
     // That of a key is bound to the key's columns already.
-    val predicate = Predicate.create(by.expr, if (isOfKey(by)) Nil else input)
+    val predicate = InterpretedPredicate(if (isOfKey(by)) by.expr else bindReference(by.expr, input))
     predicate.eval(_)
   }
 
@@ -63,11 +63,10 @@ private[join] final class JoinSideState(
 }
 
 private[join] object SideTimes {
-  /** Whether rows of these columns come too late. */
+  /** Whether rows of these columns come too late, for as long as the epoch lasts. */
   def lateness(input: Seq[Attribute], watermark: Option[Long], conf: SQLConf): BasePredicate = {
-    val several = !conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE)
-    val time = WatermarkSupport.findEventTimeColumn(input, allowMultipleEventTimeColumns = several)
-    Predicate.create(WatermarkSupport.watermarkExpression(time, watermark).getOrElse(Literal(false)), input)
+    val isLate = WatermarkSupport.watermarkExpression(WithinEpoch.columnOf(input, conf), watermark)
+    Predicate.create(isLate.getOrElse(Literal(false)), input)
   }
 
   def ordinalOfWatermark(keys: Seq[Expression]): Option[Int] = keys.zipWithIndex.collectFirst {

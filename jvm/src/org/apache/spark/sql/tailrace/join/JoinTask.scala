@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BasePredicate, GenericInternalRow, JoinedRow, UnsafeRow}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOpStateStoreCheckpointInfo
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateStoreCkptInfo
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.{JoinStateStoreCkptInfo, JoinStateWatermarkPredicates}
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager.KeyToValuePair
 import org.apache.spark.sql.execution.streaming.state.StateStoreMetrics
@@ -88,18 +88,23 @@ private[join] final class JoinTask(
   private def alone(row: InternalRow, isLeft: Boolean): InternalRow =
     if (isLeft) joined.withLeft(row).withRight(noRight) else joined.withLeft(noLeft).withRight(row)
 
-  /** When both sides have ended: rows whose time is over and that have matched nothing. They are forgotten. */
-  def outerRows(): Iterator[InternalRow] = {
+  /** Rows whose time is over and that have matched nothing. They are forgotten; to be read to the end. */
+  def outerRows(removal: JoinStateWatermarkPredicates): Iterator[InternalRow] = {
     def of(isLeft: Boolean): Iterator[InternalRow] =
-      if (!isOuter(isLeft)) Iterator.empty
-      else (if (isLeft) left else right).removed().filterNot(_.matched).map((old: KeyToValuePair) => alone(old.value, isLeft))
+      if (!isOuter(isLeft)) {
+        Iterator.empty
+      } else {
+        val old = if (isLeft) left.removed(removal.left) else right.removed(removal.right)
+        old.filterNot(_.matched).map((row: KeyToValuePair) => alone(row.value, isLeft))
+      }
     // The second only after the first: both may be in one store, which is changed while it is read.
     of(isLeft = true) ++ of(isLeft = false)
   }
 
   /** Then forgets, on sides whose old rows are not passed on. */
-  def removeTheRest(): Long =
-    (if (isOuter(isLeft = true)) 0L else left.remove()) + (if (isOuter(isLeft = false)) 0L else right.remove())
+  def removeTheRest(removal: JoinStateWatermarkPredicates): Long =
+    (if (isOuter(isLeft = true)) 0L else left.remove(removal.left)) +
+      (if (isOuter(isLeft = false)) 0L else right.remove(removal.right))
 
   def commit(hasOneStore: Boolean): Unit = {
     left.state.commit()

@@ -3,22 +3,27 @@ package org.apache.spark.sql.tailrace.join
 import java.util.concurrent.TimeUnit.NANOSECONDS
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.tailrace.feed.Arrivals
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicates
+import org.apache.spark.sql.tailrace.feed.{Arrival, Arrivals}
 import org.apache.spark.sql.tailrace.provenance.CurrentRow
 
 /** How long a task has worked, without the time in which it waited for rows. */
-private[join] final case class JoinTimes(updatesMs: Long, outerRowsMs: Long)
+private[join] final case class WorkTimes(updatesMs: Long, outerRowsMs: Long)
 
 /**
  * The results of a join. A match belongs to the row that completed it; a row that matched nothing comes at the end of the
- * epoch and belongs to none.
+ * epoch, or before by [[EarlyRemoval]], and belongs to none.
+ *
+ * @param atEnd which rows are kept no longer when both inputs have ended
  */
 private[join] final class JoinedRows(
     task: JoinTask,
+    atEnd: JoinStateWatermarkPredicates,
+    early: Option[EarlyRemoval],
     arrivals: Arrivals,
     current: CurrentRow,
     onLate: () => Unit,
-    onEnd: JoinTimes => Unit)
+    onEnd: WorkTimes => Unit)
     extends Iterator[InternalRow] {
   private var results: Iterator[InternalRow] = Iterator.empty
   private var inputHasEnded = false
@@ -53,29 +58,43 @@ private[join] final class JoinedRows(
   override def next(): InternalRow = if (hasNext) results.next() else throw new NoSuchElementException
 
   private def following(): Iterator[InternalRow] = {
-    val began = System.nanoTime()
-    // If an input fails, it is not the fault of the row that was here last; and what comes at the end is made of none.
+    // If an input fails, it is not the fault of the row that was here last; and what is over is made of none.
     current.forget()
-    val arrival = arrivals.next()
+    val over = early.fold(Iterator.empty[InternalRow])(_.look(task))
+    if (over.hasNext) over else arrived()
+  }
+
+  private def arrived(): Iterator[InternalRow] = {
+    val began = System.nanoTime()
+    val arrival = if (early.isEmpty) arrivals.next() else arrivals.nextWithin(JoinedRows.LooksEveryMs)
     waitedNanos += System.nanoTime() - began
-    if (arrival == null) {
-      inputHasEnded = true
-      workedBeforeEnd = workedNanos
-      task.outerRows()
-    } else {
+    if (arrival != null) {
       current.restore(arrival.origin)
-      if (task.isLate(arrival)) {
+      early.foreach(_.sees(arrival))
+      if (isLate(arrival)) {
         onLate()
         Iterator.empty
       } else {
         task.join(arrival)
       }
+    } else if (arrivals.hasEnded) {
+      inputHasEnded = true
+      workedBeforeEnd = workedNanos
+      task.outerRows(atEnd)
+    } else {
+      Iterator.empty
     }
   }
+
+  private def isLate(arrival: Arrival): Boolean = task.isLate(arrival) || early.exists(_.isLate(arrival))
 
   private var hasTold = false
   private def end(): Unit = if (!hasTold) {
     hasTold = true
-    onEnd(JoinTimes(NANOSECONDS.toMillis(workedNanos), NANOSECONDS.toMillis(workedNanos - workedBeforeEnd)))
+    onEnd(WorkTimes(NANOSECONDS.toMillis(workedNanos), NANOSECONDS.toMillis(workedNanos - workedBeforeEnd)))
   }
+}
+
+private object JoinedRows {
+  private val LooksEveryMs = 100L
 }

@@ -12,10 +12,11 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOpera
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.{JoinStateManagerStoreGenerator, StreamingSymmetricHashJoinExec, SymmetricHashJoinStateManager}
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
-import org.apache.spark.sql.internal.SessionState
+import org.apache.spark.sql.internal.{SessionState, SQLConf}
 import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.tailrace.feed.{Arrivals, FollowedRows}
-import org.apache.spark.sql.tailrace.provenance.CurrentRow
+import org.apache.spark.sql.tailrace.provenance.{CurrentRow, UsesOrigins}
+import org.apache.spark.sql.tailrace.state.WithinEpoch
 import org.apache.spark.util.SerializableConfiguration
 
 /**
@@ -48,10 +49,16 @@ final class RealTimeJoinExec(
       stateFormatVersion,
       left,
       right,
-      outputMode) {
+      outputMode)
+    with UsesOrigins {
   import SideTimes.ordinalOfWatermark
 
   override def nodeName: String = "RealTimeJoin"
+
+  /** If rows are to leave within an epoch. */
+  private lazy val removesEarly: Option[WithinEpoch] = WithinEpoch.of(Seq(left, right), conf)
+
+  override def usesOrigins: Boolean = removesEarly.isDefined
 
   override protected def doExecute(): RDD[InternalRow] = {
     val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
@@ -60,16 +67,35 @@ final class RealTimeJoinExec(
     val hadoopConf = SerializableConfiguration.broadcast(
       sparkContext,
       SessionState.newHadoopConf(sparkContext.hadoopConfiguration, conf))
-    FollowedRows.of(left.execute()).stateStoreAwareZipPartitions(
-      FollowedRows.of(right.execute()), getStateInfo, stateStoreNames, coordinator) { (partition, leftRows, rightRows) =>
-      join(partition, leftRows.asInstanceOf[FollowedRows], rightRows.asInstanceOf[FollowedRows], storeConf, hadoopConf.value.value)
+    val (leftInput, leftPartitions) = WithinEpoch.execute(left)
+    val (rightInput, rightPartitions) = WithinEpoch.execute(right)
+    val early = removesEarly
+    FollowedRows.of(leftInput).stateStoreAwareZipPartitions(
+      FollowedRows.of(rightInput), getStateInfo, stateStoreNames, coordinator) { (partition, leftRows, rightRows) =>
+      val inputs = Seq(leftRows, rightRows).map(_.asInstanceOf[FollowedRows])
+      val removal = early.map { within =>
+        new EarlyRemoval(within.inTask(Seq(leftPartitions, rightPartitions)), within.times, timesAt)
+      }
+      join(partition, inputs, removal, storeConf, hadoopConf.value.value)
     }
   }
 
+  private def timesAt(watermarkMs: Long): JoinTimes = JoinTimes(
+    late = Seq(left, right).map(side => WithinEpoch.lateness(side.output, watermarkMs, conf)),
+    removal = getStateWatermarkPredicates(
+      left.output,
+      right.output,
+      leftKeys,
+      rightKeys,
+      condition.full,
+      eventTimeWatermarkForEviction = Some(watermarkMs),
+      eventTimeWatermarkForLateEvents = None,
+      useFirstEventTimeColumn = !conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE)))
+
   private def join(
       partition: Int,
-      leftRows: FollowedRows,
-      rightRows: FollowedRows,
+      inputs: Seq[FollowedRows],
+      early: Option[EarlyRemoval],
       storeConf: StateStoreConf,
       hadoopConf: Configuration): Iterator[InternalRow] = {
     val bothSides = left.output ++ right.output
@@ -81,11 +107,11 @@ final class RealTimeJoinExec(
     val watermarkInKeys = ordinalOfWatermark(leftKeys).orElse(ordinalOfWatermark(rightKeys))
 
     def sideOf(side: JoinSide): JoinSideState = {
-      val (input, keys, filter, removal, ids) = side match {
+      val (input, keys, filter, ids) = side match {
         case LeftSide =>
-          (left.output, leftKeys, condition.leftSideOnly, stateWatermarkPredicates.left, checkpoints.left)
+          (left.output, leftKeys, condition.leftSideOnly, checkpoints.left)
         case RightSide =>
-          (right.output, rightKeys, condition.rightSideOnly, stateWatermarkPredicates.right, checkpoints.right)
+          (right.output, rightKeys, condition.rightSideOnly, checkpoints.right)
       }
       val state = SymmetricHashJoinStateManager(
         joinSide = side,
@@ -106,7 +132,6 @@ final class RealTimeJoinExec(
         keyOf = UnsafeProjection.create(keys, input),
         mayMatch = Predicate.create(filter.getOrElse(Literal(true)), input),
         isLate = SideTimes.lateness(input, eventTimeWatermarkForLateEvents, conf),
-        removal,
         input)
     }
 
@@ -114,20 +139,24 @@ final class RealTimeJoinExec(
     val projection =
       if (joinType == LeftSemi) UnsafeProjection.create(output, output) else UnsafeProjection.create(bothSides, output)
     val outputRow = CurrentRow.ofThisTask()
-    val arrivals = new Arrivals(Seq(leftRows, rightRows), "join", TaskContext.get())
+    val arrivals = new Arrivals(inputs, "join", TaskContext.get())
     val (rowsOut, rowsLate) = (longMetric("numOutputRows"), longMetric("numRowsDroppedByWatermark"))
-    new JoinedRows(task, arrivals, outputRow, onLate = () => rowsLate += 1, onEnd = times => commit(task, times)).map { row =>
+    def onEnd(times: WorkTimes): Unit = {
+      early.foreach(longMetric("numRemovedStateRows") += _.removed)
+      commit(task, times)
+    }
+    new JoinedRows(task, stateWatermarkPredicates, early, arrivals, outputRow, onLate = () => rowsLate += 1, onEnd).map { row =>
       rowsOut += 1
       projection(row)
     }
   }
 
   /** After the last row: forgets what no row can match any more, and keeps the rest. */
-  private def commit(task: JoinTask, times: JoinTimes): Unit = {
+  private def commit(task: JoinTask, times: WorkTimes): Unit = {
     longMetric("allUpdatesTimeMs") += times.updatesMs
     longMetric("numRemovedStateRows") += task.removedByMatches
     longMetric("allRemovalsTimeMs") += times.outerRowsMs + timeTakenMs {
-      longMetric("numRemovedStateRows") += task.removeTheRest()
+      longMetric("numRemovedStateRows") += task.removeTheRest(stateWatermarkPredicates)
     }
     longMetric("commitTimeMs") += timeTakenMs {
       task.commit(hasOneStore)

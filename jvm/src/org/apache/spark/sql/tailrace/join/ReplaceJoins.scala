@@ -5,6 +5,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
 import org.apache.spark.sql.tailrace.poison.{PoisonGuardExec, PoisonPolicy}
 import org.apache.spark.sql.tailrace.provenance.Stages
+import org.apache.spark.sql.tailrace.state.WithinEpoch
 
 /** In a real-time plan, puts a join that reads both its sides at once in the place of Spark's, which reads one after the other. */
 object ReplaceJoins extends Rule[SparkPlan] {
@@ -14,6 +15,7 @@ object ReplaceJoins extends Rule[SparkPlan] {
   private def replaced(plan: SparkPlan, onError: PoisonPolicy): SparkPlan = plan.transformUp {
     // Each side is read in a thread of its own, where the row at hand is another one.
     case join: StreamingSymmetricHashJoinExec if isSparks(join) =>
+      WithinEpoch.checkSetting(plan.conf)
       RealTimeJoinExec.of(join, PoisonGuardExec(join.left, onError), PoisonGuardExec(join.right, onError))
   }
 

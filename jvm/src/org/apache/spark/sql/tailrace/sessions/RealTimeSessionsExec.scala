@@ -8,12 +8,11 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeRow}
 import org.apache.spark.sql.catalyst.streaming.InternalOutputModes.{Append, Update}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.aggregate.MergingSessionsExec
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.streaming.{OutputMode, StateOperatorProgress}
 import org.apache.spark.sql.tailrace.provenance.{CurrentRow, UsesOrigins}
-import org.apache.spark.sql.tailrace.state.TaskWatermark
+import org.apache.spark.sql.tailrace.state.WithinEpoch
 import org.apache.spark.util.CompletionIterator
 
 /**
@@ -52,26 +51,22 @@ final class RealTimeSessionsExec(
 
   override def nodeName: String = "RealTimeSessions"
 
-  /** How late a row may be and how long a silent partition is waited for, if sessions are to close within an epoch. */
-  private lazy val closesEarly: Option[(Long, Long)] = {
-    val delays = child.collect { case watermark: EventTimeWatermarkExec => watermark.delayMs }
-    val shuffles = child.collect { case shuffle: ShuffleExchangeExec => shuffle }
-    // Behind a second shuffle the rows of a source partition are not in order.
-    TaskWatermark.idleAfterMs(conf).filter(_ => delays.nonEmpty && shuffles.length == 1).map(delays.max -> _)
-  }
+  /** If sessions are to close within an epoch. */
+  private lazy val closesEarly: Option[WithinEpoch] = WithinEpoch.of(Seq(child), conf)
 
   override def usesOrigins: Boolean = closesEarly.isDefined
 
   override protected def doExecute(): RDD[InternalRow] = {
     metrics // made on the driver, before tasks count
     val keySchema = WidenStatefulOpNullability.widenStateSchema(stateManager.getStateKeySchema)
-    child.execute().mapPartitionsWithStateStore(
+    val (rows, partitions) = WithinEpoch.execute(child)
+    rows.mapPartitionsWithStateStore(
       getStateInfo,
       keySchema,
       WidenStatefulOpNullability.widenStateSchema(stateManager.getStateValueSchema),
       PrefixKeyScanStateEncoderSpec(keySchema, stateManager.getNumColsForPrefixKey),
       session.sessionState,
-      Some(session.streams.stateStoreCoordinator))(sessionsOf(statusColumn, closesEarly))
+      Some(session.streams.stateStoreCoordinator))(sessionsOf(statusColumn, closesEarly, partitions))
   }
 
   /** Where the rows have their status, if the query asks for it. */
@@ -79,7 +74,7 @@ final class RealTimeSessionsExec(
     case status: SessionStatus => child.output.indexWhere(_.exprId == status.inputAggBufferAttributes.head.exprId)
   }
 
-  private def sessionsOf(statusColumn: Option[Int], early: Option[(Long, Long)])(
+  private def sessionsOf(statusColumn: Option[Int], early: Option[WithinEpoch], partitions: Range)(
       store: StateStore,
       rows: Iterator[InternalRow]): Iterator[InternalRow] = {
     val window = new WindowColumn(sessionExpression, child.output)
@@ -96,9 +91,8 @@ final class RealTimeSessionsExec(
       sessions,
       tellsUpdates = outputMode.contains(Update),
       tellsClosings = outputMode.contains(Append) || statusColumn.isDefined,
-      early.map { case (delayMs, idleAfterMs) =>
-        new EarlyClosing(new TaskWatermark(current.places.length, delayMs, idleAfterMs), current, window)
-      },
+      for (within <- early; time <- within.times.head)
+        yield new EarlyClosing(within.inTask(Seq(partitions)), time, current, window),
       current,
       onLate = () => rowsLate += 1)
     val inTime = watermarkPredicateForDataForLateEvents.fold(rows)(applyRemovingRowsOlderThanWatermark(rows, _))

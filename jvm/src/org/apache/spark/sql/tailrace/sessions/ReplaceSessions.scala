@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.streaming.ProjectAggregationBufferExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.{SessionWindowStateStoreRestoreExec, SessionWindowStateStoreSaveExec}
 import org.apache.spark.sql.tailrace.provenance.Stages
-import org.apache.spark.sql.tailrace.state.TaskWatermark
+import org.apache.spark.sql.tailrace.state.WithinEpoch
 
 /**
  * In a real-time plan, replaces the operators that Spark has for session windows. It sorts the rows before and after the
@@ -19,8 +19,7 @@ object ReplaceSessions extends Rule[SparkPlan] {
 
   private def replaced(plan: SparkPlan): SparkPlan = plan.transformUp {
     case save: SessionWindowStateStoreSaveExec if isSparks(save) =>
-      // Asked for here so that a setting that makes no sense is found before the start.
-      TaskWatermark.idleAfterMs(plan.conf)
+      WithinEpoch.checkSetting(plan.conf)
       val merging = unsorted(save.child).asInstanceOf[MergingSessionsExec]
       val restore = unsorted(merging.child).asInstanceOf[SessionWindowStateStoreRestoreExec]
       RealTimeSessionsExec.of(save, merging, initialized(unsorted(restore.child)))

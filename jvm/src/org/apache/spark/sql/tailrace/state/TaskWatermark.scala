@@ -2,13 +2,7 @@ package org.apache.spark.sql.tailrace.state
 
 import java.util.Arrays
 
-import scala.util.Try
-
-import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.execution.datasources.v2.LowLatencyClock
-import org.apache.spark.sql.internal.SQLConf
-
-import tailrace.TailraceException
 
 /**
  * How far event time has come within an epoch, as far as a task can tell by the rows that it has seen.
@@ -20,18 +14,21 @@ import tailrace.TailraceException
  *
  * The rows of a partition must come in the order in which they were read: not through more than one shuffle.
  *
- * @param partitions  how many source partitions the epoch reads
- * @param delayMs     how late a row may be
+ * @param delaysMs    how late a row of each source partition may be; none for partitions whose rows do not count
  * @param idleAfterMs how long a partition that brings nothing is waited for
  */
-private[tailrace] final class TaskWatermark(partitions: Int, delayMs: Long, idleAfterMs: Long) {
-  private val newest = new Array[Long](partitions)
+private[tailrace] final class TaskWatermark(delaysMs: IndexedSeq[Option[Long]], idleAfterMs: Long) {
+  private val partitions = delaysMs.indices.filter(delaysMs(_).isDefined).toArray
+  private val delays = delaysMs.map(_.getOrElse(0L)).toArray
+  private val newest = new Array[Long](delays.length)
   Arrays.fill(newest, Long.MinValue)
-  private val heardAt = new Array[Long](partitions)
-  Arrays.fill(heardAt, LowLatencyClock.getClock.getTimeMillis())
+  private val heardAt = new Array[Long](delays.length)
+  private var heardLast = LowLatencyClock.getClock.getTimeMillis()
+  Arrays.fill(heardAt, heardLast)
 
-  def sees(partition: Int, eventTimeMs: Long, atMs: Long): Unit = {
+  def sees(partition: Int, eventTimeMs: Long, atMs: Long): Unit = if (delaysMs(partition).isDefined) {
     heardAt(partition) = atMs
+    heardLast = atMs
     if (eventTimeMs > newest(partition)) {
       newest(partition) = eventTimeMs
     }
@@ -39,29 +36,14 @@ private[tailrace] final class TaskWatermark(partitions: Int, delayMs: Long, idle
 
   /** None as long as a partition that may still bring rows has brought none. */
   def atMs(now: Long): Option[Long] = {
-    var (slowest, waitedFor) = (Long.MaxValue, 0)
-    var partition = 0
-    while (partition < partitions) {
-      if (now - heardAt(partition) < idleAfterMs) {
-        waitedFor += 1
-        slowest = math.min(slowest, newest(partition))
+    var (slowest, isKnown) = (Long.MaxValue, true)
+    partitions.foreach { partition =>
+      // The one that spoke last counts even if all have fallen silent: otherwise the time at which one looks would decide.
+      if (now - heardAt(partition) < idleAfterMs || heardAt(partition) == heardLast) {
+        isKnown &&= newest(partition) != Long.MinValue
+        slowest = math.min(slowest, newest(partition) - delays(partition))
       }
-      partition += 1
     }
-    Option.when(waitedFor > 0 && slowest != Long.MinValue)(slowest - delayMs)
-  }
-}
-
-private[tailrace] object TaskWatermark {
-  val IdleAfterKey = "spark.tailrace.watermark.idleAfter"
-
-  /** How long a silent partition is waited for; none if the watermark is to stand still within an epoch, as Spark has it. */
-  def idleAfterMs(conf: SQLConf): Option[Long] = Option(conf.getConfString(IdleAfterKey, null)).map { text =>
-    Try(JavaUtils.timeStringAsMs(text)).toOption.filter(_ > 0).getOrElse {
-      throw new TailraceException(
-        "TAILRACE_BAD_SETTING",
-        s"$IdleAfterKey is '$text', which is no length of time above zero.",
-        "write a number with a unit, for example 30s; or leave it out, and the watermark moves when an epoch ends.")
-    }
+    Option.when(isKnown && slowest != Long.MaxValue)(slowest)
   }
 }
