@@ -238,6 +238,7 @@ METHODS_WE_CALL = {
         "validateAndMaybeEvolveStateSchema",
         "validateAndWriteStateSchema",
     },
+    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer": {"handleTimerRequest"},
     "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkPythonBaseRunner": {
         "closeServerSocketChannelSilently",
         "initStateServer",
@@ -268,6 +269,7 @@ METHODS_WE_CALL = {
     "org.apache.spark.util.MavenUtils": {"buildIvySettings", "loadIvySettings", "resolveMavenCoordinates"},
 }
 FIELDS_WE_OPEN = {
+    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer": {"outputStream"},
     "org.apache.spark.sql.execution.python.streaming.PythonForeachWriter": {"func", "schema"},
     "org.apache.spark.sql.kafka010.KafkaRowWriter": {"callback"},
     "org.apache.spark.sql.kafka010.KafkaOffsetReaderAdmin": {"consumerStrategy"},

@@ -94,6 +94,7 @@ class EpochClient(StatefulProcessorApiClient):
         self._values = 0
         self._unwritten: dict[Any, KeyState] = {}
         self._watermark: int | None = None
+        self._time_has_passed = False
         self._timers_are_allowed = False
         self._iterators = 0
 
@@ -277,11 +278,16 @@ class EpochClient(StatefulProcessorApiClient):
 
     # Time.
 
+    def time_has_passed(self) -> None:
+        """The watermark may be another one than before."""
+        self._time_has_passed = True
+
     def get_timestamps(self, time_mode: str) -> tuple[int, int]:
         if time_mode.lower() == "none":
             return -1, -1
-        if self._watermark is None:
+        if self._watermark is None or (self._time_has_passed and time_mode.lower() == "eventtime"):
             self._watermark = self._get_watermark_timestamp()
+            self._time_has_passed = False
         return self._clock(), self._watermark
 
     def register_timer(self, expiry_time_stamp_ms: int) -> None:

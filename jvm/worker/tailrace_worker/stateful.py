@@ -72,6 +72,7 @@ class RowsWithState:
             self._client.batch_is_done(has_time=has_waited)
             asked = time.perf_counter()
         self._client.ending = True
+        self._client.time_has_passed()
         yield from self._answers((NO_ROW, result) for result in self._call(Mode.PROCESS_TIMER, None, ()))
         for _ in self._call(Mode.COMPLETE, None, ()):
             pass
@@ -92,6 +93,7 @@ class RowsWithState:
 
     def _results(self, batch: Any) -> Iterator[tuple[int, Any]]:
         if batch.num_rows == 0:
+            self._client.time_has_passed()
             for result in self._call(Mode.PROCESS_TIMER, None, ()):
                 yield NO_ROW, result
         elif self._initial is None:

@@ -70,7 +70,7 @@ object Operators {
       PythonCode,
       "transformWithState, transformWithStateInPandas (Python)",
       s"$Python.RealTimeTransformWithStateExec",
-      "the processor is called for each row; timers fire while the epoch lasts."),
+      "the processor is called for each row; timers fire while the epoch lasts, those in event time [if told to](watermarks.md)."),
     yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must give results as it goes."),
     yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle."),
     yes(NeverWritten, "foreach (Python)", s"$Python.RealTimeForeachExec"),

@@ -55,7 +55,7 @@ def unbounded(facts: Facts) -> Iterator[Finding]:
 def lateness(facts: Facts) -> Iterator[Finding]:
     """The watermark stands still within an epoch, and an epoch judges by the one before; unless it may move."""
     moves = facts.settings.given(IDLE_AFTER_KEY)
-    need_not_wait = "session windows and joins need not wait for it"
+    need_not_wait = "session windows, joins and timers of Python processors need not wait for it"
     exception = f"; {need_not_wait}: {IDLE_AFTER_KEY} is {moves}" if moves else ""
     for watermark in facts.described["watermarks"]:
         delay, epoch = watermark["delay_ms"], facts.epoch_ms

@@ -5,6 +5,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{BinaryNode, LogicalPlan, Tra
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.tailrace.state.WithinEpoch
 
 /**
  * Stands for Spark's own node while a real-time query is planned. Spark's strategy for it comes before all others and
@@ -38,6 +40,7 @@ object HideTransformWithState extends Rule[LogicalPlan] {
 object PlanTransformWithState extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case RealTimeTransformWithState(operator) =>
+      WithinEpoch.checkSetting(SQLConf.get)
       val exec = new RealTimeTransformWithStateExec(
         operator.functionExpr,
         operator.leftAttributes,

@@ -20,7 +20,8 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOpera
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.StateStoreAwareZipPartitionsHelper
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.streaming.{OutputMode, TimeMode}
-import org.apache.spark.sql.tailrace.provenance.UsesOrigins
+import org.apache.spark.sql.tailrace.provenance.{CurrentRow, UsesOrigins}
+import org.apache.spark.sql.tailrace.state.WithinEpoch
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch}
 import org.apache.spark.util.{CompletionIterator, SerializableConfiguration}
@@ -152,16 +153,23 @@ class RealTimeTransformWithStateExec(
     if (hasInitialState) withInitialState() else withoutInitialState()
   }
 
-  private def withoutInitialState(): RDD[InternalRow] = child.execute().mapPartitionsWithStateStore[InternalRow](
-    getStateInfo,
-    schemaForKeyRow,
-    schemaForValueRow,
-    NoPrefixKeyStateEncoderSpec(schemaForKeyRow),
-    session.sqlContext.sessionState,
-    Some(session.streams.stateStoreCoordinator),
-    useColumnFamilies = true,
-    useMultipleValuesPerKey = true) { (store: StateStore, rows: Iterator[InternalRow]) =>
-    process(store, rows, Iterator.empty)
+  /** If timers in event time are to fire within an epoch. */
+  private lazy val withinEpoch: Option[WithinEpoch] =
+    if (timeMode == TimeMode.EventTime()) WithinEpoch.of(Seq(child), conf) else None
+
+  private def withoutInitialState(): RDD[InternalRow] = {
+    val ((input, partitions), moving) = (WithinEpoch.execute(child), withinEpoch)
+    input.mapPartitionsWithStateStore[InternalRow](
+      getStateInfo,
+      schemaForKeyRow,
+      schemaForValueRow,
+      NoPrefixKeyStateEncoderSpec(schemaForKeyRow),
+      session.sqlContext.sessionState,
+      Some(session.streams.stateStoreCoordinator),
+      useColumnFamilies = true,
+      useMultipleValuesPerKey = true) { (store: StateStore, rows: Iterator[InternalRow]) =>
+      process(store, rows, Iterator.empty, moving, partitions)
+    }
   }
 
   private def withInitialState(): RDD[InternalRow] = {
@@ -170,7 +178,8 @@ class RealTimeTransformWithStateExec(
     initial.count()
     val storeConf = new StateStoreConf(session.sqlContext.sessionState.conf)
     val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
-    child.execute().stateStoreAwareZipPartitions(
+    val ((input, partitions), moving) = (WithinEpoch.execute(child), withinEpoch)
+    input.stateStoreAwareZipPartitions(
       initial,
       getStateInfo,
       storeNames = Seq(),
@@ -186,16 +195,19 @@ class RealTimeTransformWithStateExec(
         useColumnFamilies = true,
         storeConf = storeConf,
         hadoopConf = hadoop.value.value)
-      process(store, rows, initialRows)
+      process(store, rows, initialRows, moving, partitions)
     }
   }
 
   private def process(
       store: StateStore,
       rows: Iterator[InternalRow],
-      initialRows: Iterator[InternalRow]): Iterator[InternalRow] = {
+      initialRows: Iterator[InternalRow],
+      moving: Option[WithinEpoch],
+      partitions: Range): Iterator[InternalRow] = {
     val context = TaskContext.get()
-    val watch = new TimerWatch(timeMode, eventTimeWatermarkForEviction)
+    val time = timeOfTask(moving, partitions)
+    val watch = new TimerWatch(timeMode, time)
     val handle = new WatchedHandle(
       store,
       getStateInfo.queryRunId,
@@ -204,13 +216,16 @@ class RealTimeTransformWithStateExec(
       batchTimestampMs,
       prevBatchTimestampMs,
       metrics,
-      watch)
+      watch,
+      context)
     val data = GroupedColumns.of(groupingAttributes, child.output)
     val initial = GroupedColumns.of(initialStateGroupingAttrs, initialState.output)
-    val inTime = watermarkPredicateForDataForLateEvents match {
+    val inTimeBySpark = watermarkPredicateForDataForLateEvents match {
       case Some(isLate) if timeMode == TimeMode.EventTime() => applyRemovingRowsOlderThanWatermark(rows, isLate)
       case _ => rows
     }
+    val rowsLate = longMetric("numRowsDroppedByWatermark")
+    val inTime = time.inTime(inTimeBySpark, CurrentRow.ofThisTask(), onLate = () => rowsLate += 1)
     val ofData = UnsafeProjection.create(data.columns, child.output)
     val (input, schema, offsets) =
       if (!hasInitialState) {
@@ -234,7 +249,8 @@ class RealTimeTransformWithStateExec(
         jobArtifacts,
         keySchema,
         batchTimestampMs,
-        eventTimeWatermarkForEviction)
+        eventTimeWatermarkForEviction,
+        time)
       val wire = new ArrowWire(
         schema,
         format,
@@ -256,6 +272,12 @@ class RealTimeTransformWithStateExec(
       // The state is gone as soon as a task has failed.
       endsInOrder = false,
       ticks = watch)
+    // The worker first: left without its state it would complain.
+    val stopServer = handle.stopReaders
+    handle.stopReaders = () => {
+      conversation.close()
+      stopServer()
+    }
     val toUnsafe = UnsafeProjection.create(output, output)
     val (origin, outputRows) = (output.length, longMetric("numOutputRows"))
     val results = conversation.flatMap(_.rows).map { row =>
@@ -265,6 +287,11 @@ class RealTimeTransformWithStateExec(
     }
     CompletionIterator[InternalRow, Iterator[InternalRow]](results, commit(store, handle))
   }
+
+  private def timeOfTask(moving: Option[WithinEpoch], partitions: Range): ProcessorTime = new ProcessorTime(
+    eventTimeWatermarkForEviction,
+    for (within <- moving; column <- within.times.head)
+      yield new MovingTime(within.inTask(Seq(partitions)), column, WithinEpoch.lateness(child.output, _, conf)))
 
   /** The output's columns, and behind them which row of the batch it was made of. */
   private def resultsOf(batch: ColumnarBatch): Iterator[InternalRow] = {

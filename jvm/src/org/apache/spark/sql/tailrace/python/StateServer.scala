@@ -1,6 +1,7 @@
 package org.apache.spark.sql.tailrace.python
 
 import java.io.DataOutputStream
+import java.nio.channels.ServerSocketChannel
 
 import scala.annotation.nowarn
 import scala.collection.mutable
@@ -17,6 +18,7 @@ import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.python.streaming.{TransformWithStateInPySparkPythonBaseRunner, TransformWithStateInPySparkStateServer}
+import org.apache.spark.sql.execution.streaming.state.StateMessage.{StateResponseWithLongTypeVal, TimerRequest}
 import org.apache.spark.sql.tailrace.testing.TestClock
 import org.apache.spark.sql.types.StructType
 
@@ -24,6 +26,7 @@ import org.apache.spark.sql.types.StructType
  * One who knows a processor, and serves its worker the state of the task: Spark's own server, in a thread of its own.
  *
  * @param handle the task's state
+ * @param time   what the worker is told of it
  */
 private[python] final class StatefulRunner(
     functions: Seq[(ChainedPythonFunctions, Long)],
@@ -36,7 +39,8 @@ private[python] final class StatefulRunner(
     jobArtifacts: Option[String],
     keySchema: StructType,
     batchTimestampMs: Option[Long],
-    watermark: Option[Long])
+    watermark: Option[Long],
+    time: ProcessorTime)
     extends TransformWithStateInPySparkPythonBaseRunner[Iterator[InternalRow]](
       functions,
       evalType,
@@ -67,16 +71,14 @@ private[python] final class StatefulRunner(
   private def serve(context: TaskContext): Unit = {
     StatefulRunner.quiet
     initStateServer()
-    val server = new TransformWithStateInPySparkStateServer(
+    val server = new TimelyStateServer(
       stateServerSocket,
       handle,
       keySchema,
       sqlConf.arrowTransformWithStateInPySparkMaxStateRecordsPerBatch,
       batchTimestampMs,
       watermark,
-      valueStateMapForTest = ValuesTogether.variables(keySchema),
-      keyValueIteratorMapForTest = new OneAtATime[Iterator[(Row, Row)]],
-      expiryTimerIterForTest = new OneAtATime[Iterator[(Row, Long)]])
+      time)
     val thread = new Thread(s"tailrace-state-server-${context.taskAttemptId()}") {
       override def run(): Unit = {
         TaskContext.setTaskContext(context)
@@ -87,13 +89,57 @@ private[python] final class StatefulRunner(
       }
     }
     thread.setDaemon(true)
-    // Listeners run last in, first out: after the worker has ended, and before the state is closed.
-    context.addTaskCompletionListener[Unit] { _ =>
+    def stop(): Unit = {
       closeServerSocketChannelSilently(stateServerSocket)
       thread.interrupt()
       StatefulRunner.join(thread)
     }
+    handle.stopReaders = () => stop()
+    // Listeners run last in, first out: after the worker has ended, and before the state is closed.
+    context.addTaskCompletionListener[Unit](_ => stop())
     thread.start()
+  }
+}
+
+/** Spark's server is given a watermark once; this one asks for it whenever the worker does. */
+private final class TimelyStateServer(
+    socket: ServerSocketChannel,
+    handle: WatchedHandle,
+    keySchema: StructType,
+    maxRecordsPerBatch: Int,
+    batchTimestampMs: Option[Long],
+    watermark: Option[Long],
+    time: ProcessorTime)
+    extends TransformWithStateInPySparkStateServer(
+      socket,
+      handle,
+      keySchema,
+      maxRecordsPerBatch,
+      batchTimestampMs,
+      watermark,
+      valueStateMapForTest = ValuesTogether.variables(keySchema),
+      keyValueIteratorMapForTest = new OneAtATime[Iterator[(Row, Row)]],
+      expiryTimerIterForTest = new OneAtATime[Iterator[(Row, Long)]]) {
+
+  private[sql] override def handleTimerRequest(message: TimerRequest): Unit = {
+    val asksForWatermark = message.getTimerValueRequest.hasGetWatermark
+    (if (asksForWatermark) time.tell() else None).fold(super.handleTimerRequest(message))(answer)
+  }
+
+  private def answer(watermarkMs: Long): Unit = {
+    val bytes = StateResponseWithLongTypeVal.newBuilder().setStatusCode(0).setValue(watermarkMs).build().toByteArray
+    val out = TimelyStateServer.outputStream.get(this).asInstanceOf[DataOutputStream]
+    out.writeInt(bytes.length)
+    out.write(bytes)
+  }
+}
+
+private object TimelyStateServer {
+  // Spark's server keeps it to itself.
+  private val outputStream = {
+    val field = classOf[TransformWithStateInPySparkStateServer].getDeclaredFields.find(_.getName.endsWith("outputStream")).get
+    field.setAccessible(true)
+    field
   }
 }
 
@@ -105,7 +151,7 @@ private object StatefulRunner {
 
   private def join(thread: Thread): Unit = {
     var interrupted = Thread.interrupted()
-    while (thread.isAlive) {
+    while (thread.isAlive && (thread ne Thread.currentThread())) {
       try thread.join()
       catch { case _: InterruptedException => interrupted = true }
     }

@@ -2,6 +2,7 @@ package org.apache.spark.sql.tailrace.python
 
 import java.util.UUID
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.encoders.ExpressionEncoder
 import org.apache.spark.sql.execution.datasources.v2.LowLatencyClock
 import org.apache.spark.sql.execution.metric.SQLMetric
@@ -31,9 +32,9 @@ private[python] object Ticks {
  * Knows when the next timer of a task is due, so that Python is only asked when there is one. All but the volatile fields
  * are used by the thread of the state server alone.
  *
- * @param watermark what event-time timers are compared with; it stands still within an epoch
+ * @param time what event-time timers are compared with
  */
-private[python] final class TimerWatch(timeMode: TimeMode, watermark: Option[Long]) extends Ticks {
+private[python] final class TimerWatch(timeMode: TimeMode, time: ProcessorTime) extends Ticks {
   import TimerWatch._
 
   // The timers of earlier epochs are not known before the first look at them.
@@ -49,14 +50,15 @@ private[python] final class TimerWatch(timeMode: TimeMode, watermark: Option[Lon
 
   override def msUntilDue(): Long = {
     val next = earliest
-    if (next == NoTimer || timeMode == TimeMode.None()) Long.MaxValue
+    if (timeMode == TimeMode.EventTime() && time.hasNews) 0
+    else if (next == NoTimer || timeMode == TimeMode.None()) Long.MaxValue
     else if (next == Unknown || next <= now()) 0
     else if (timeMode == TimeMode.EventTime()) Long.MaxValue
     else next - now()
   }
 
   private def now(): Long =
-    if (timeMode == TimeMode.EventTime()) watermark.getOrElse(Long.MinValue) else LowLatencyClock.getClock.getTimeMillis()
+    if (timeMode == TimeMode.EventTime()) time.watermarkMs.getOrElse(Long.MinValue) else LowLatencyClock.getClock.getTimeMillis()
 
   def registered(expiryMs: Long): Unit = {
     floor = floor.map(math.min(_, expiryMs - 1))
@@ -121,7 +123,8 @@ private[python] final class WatchedHandle(
     batchTimestampMs: Option[Long],
     prevBatchTimestampMs: Option[Long],
     metrics: Map[String, SQLMetric],
-    watch: TimerWatch)
+    watch: TimerWatch,
+    context: TaskContext)
     extends StatefulProcessorHandleImpl(
       store,
       run,
@@ -139,5 +142,16 @@ private[python] final class WatchedHandle(
   }
 
   override def getExpiredTimers(expiryTimestampMs: Long, prevExpiryTimestampMs: Option[Long]): Iterator[(Any, Long)] =
-    watch.expired(super.getExpiredTimers(Long.MaxValue, _), expiryTimestampMs)
+    watch.expired(timersFrom, expiryTimestampMs)
+
+  /** Ends those who read the state in threads of their own; set by them. */
+  @volatile var stopReaders: () => Unit = () => ()
+
+  private def timersFrom(floor: Option[Long]): Iterator[(Any, Long)] = {
+    val timers = super.getExpiredTimers(Long.MaxValue, floor)
+    // Spark frees the scan when the task ends, also while somebody reads it, and that would crash the JVM. Listeners run last in,
+    // first out: this one before that.
+    context.addTaskCompletionListener[Unit](_ => stopReaders())
+    timers
+  }
 }
