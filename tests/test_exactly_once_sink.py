@@ -208,6 +208,17 @@ def test_micro_batch_is_refused(pipeline: Pipeline) -> None:
         pipeline.writer(pipeline.raw(), SINK).option("topic", pipeline.output).start()
 
 
+def test_append_is_not_taken_for_micro_batch(pipeline: Pipeline) -> None:
+    """A query with `append` is handed to Spark with another trigger than it runs with."""
+    rows = (
+        pipeline.rows().withColumn("at", F.expr("timestamp_micros(sent_ns div 1000)")).withWatermark("at", "1 second")
+    )
+    sessions = rows.groupBy(F.session_window("at", "5 seconds"), "key").count()
+    writer = pipeline.writer(sessions.select(F.to_json(F.struct("key", "count")).alias("value")), SINK)
+    query = writer.option("topic", pipeline.output).outputMode("append").trigger(realTime=EPOCH).start()  # type: ignore[call-overload]
+    assert query.isActive
+
+
 def test_a_null_topic_and_a_row_that_is_too_large(pipeline: Pipeline) -> None:
     pipeline.send(range(1))
     nowhere = start(pipeline, pipeline.raw().withColumn("topic", F.lit(None).cast("string")))

@@ -29,7 +29,8 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
       }
       SessionWindows.statusWithoutSession(statement.inputQuery).foreach(throw _)
       OutputModes.admitted(statement.copy(sink = sink))
-    case statement: WriteToStreamStatement if statement.sink.isInstanceOf[TailraceKafkaTable] => throw TailraceKafka.needsRealTime
+    case statement: WriteToStreamStatement if statement.sink.isInstanceOf[TailraceKafkaTable] =>
+      if (OutputModes.isInRealTime(statement)) statement else throw TailraceKafka.needsRealTime
     case _ => plan
   }
 

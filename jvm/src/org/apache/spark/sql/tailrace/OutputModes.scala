@@ -3,6 +3,7 @@ package org.apache.spark.sql.tailrace
 import org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.streaming.{InternalOutputModes, WriteToStreamStatement}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
 import org.apache.spark.sql.streaming.OutputMode
 
@@ -20,6 +21,11 @@ object OutputModes {
       case _ => false
     }
 
+  private val InRealTime = TreeNodeTag[Unit]("tailrace.realTime")
+
+  /** Whether the query runs in Real-Time Mode, though its statement has been handed on with another trigger. */
+  def isInRealTime(statement: WriteToStreamStatement): Boolean = statement.getTagValue(InRealTime).isDefined
+
   /** The mode in which the query can be planned, if it can be at all. */
   def plannable(query: LogicalPlan): OutputMode =
     if (StreamJoins.in(query).nonEmpty && mayAppend(query)) OutputMode.Append() else OutputMode.Update()
@@ -32,7 +38,9 @@ object OutputModes {
     val query = SessionWindows.admitted(statement.inputQuery)
     if (statement.outputMode == InternalOutputModes.Append && mayAppend(query)) {
       UnsupportedOperationChecker.checkAdditionalRealTimeModeConstraints(query, InternalOutputModes.Update)
-      statement.copy(inputQuery = query, trigger = ProcessingTimeTrigger(0))
+      val handedOn = statement.copy(inputQuery = query, trigger = ProcessingTimeTrigger(0))
+      handedOn.setTagValue(InRealTime, ())
+      handedOn
     } else {
       statement.copy(inputQuery = query)
     }
