@@ -83,7 +83,7 @@ def test_a_template_without_its_number() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--fault", "flood"), ("--workload", "dance"), ("--workload", "join", "--sink", "tailrace-kafka"), (__file__,)],
+    [("--fault", "flood"), ("--workload", "dance"), (__file__,)],
 )
 def test_a_mistyped_command(arguments: tuple[str, ...]) -> None:
     result = tailrace_cli("chaos", *arguments)

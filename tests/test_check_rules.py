@@ -358,3 +358,6 @@ def test_rows_that_cannot_be_told_apart_have_no_exactly_once_sink() -> None:
     rate = facts(writer=once, sources=[{**SOURCE, "name": "rate"}])
     assert "no offsets" in only(rate, "TAILRACE_NO_ROW_IDENTITY", Severity.BLOCKING).problem
     assert "TAILRACE_NO_ROW_IDENTITY" not in found(facts(python=in_batches))
+    outer = {"code": "TAILRACE_NO_ROW_IDENTITY", "where": "outer join", "problem": "…", "fix": "…", "line": "app.py:8"}
+    assert only(facts(writer=once, match_obstacles=[outer]), outer["code"], Severity.BLOCKING).line == "app.py:8"
+    assert outer["code"] not in found(facts(match_obstacles=[outer]))

@@ -17,6 +17,11 @@ CLASSES_WE_TOUCH = [
     "org.apache.spark.api.python.PythonRunner",
     "org.apache.spark.api.python.SpecialLengths",
     "org.apache.spark.sql.SparkSessionExtensions",
+    "org.apache.spark.sql.catalyst.expressions.CurrentCatalog",
+    "org.apache.spark.sql.catalyst.expressions.CurrentDatabase",
+    "org.apache.spark.sql.catalyst.expressions.CurrentTimeZone",
+    "org.apache.spark.sql.catalyst.expressions.CurrentUser",
+    "org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation",
     "org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement",
     "org.apache.spark.sql.execution.CollectMetricsExec",
     "org.apache.spark.sql.execution.ColumnarRule",
@@ -85,6 +90,8 @@ METHODS_WE_CALL = {
     "org.apache.spark.sql.execution.python.EvaluatePython": {"makeFromJava", "registerPicklers", "toJava"},
     "org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor."
     "ImplicitGroupingKeyTracker": {"setImplicitKey"},
+    "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan": {"isStateful"},
+    "org.apache.spark.sql.catalyst.trees.TreePattern": {"CURRENT_LIKE"},
     "org.apache.spark.sql.catalyst.analysis.ResolveDeduplicate": {"computeKeys"},
     "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker": {
         "checkAdditionalRealTimeModeConstraints",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -150,8 +150,9 @@ def three_streams(world: World) -> DataFrame:
     return joined(world, IN_TIME).join(world.rows().select("id", "key", "value"), ["id", "key"])
 
 
-def joined_to(world: World, how: str, *, mode: str, sink: str = "kafka") -> Writer:
-    rows = joined(world, IN_TIME, how).select(F.to_json(F.struct("id", "key")).alias("value"))
+def joined_to(world: World, how: str, *, mode: str, sink: str = "kafka", value: Column | None = None) -> Writer:
+    value = F.to_json(F.struct("id", "key")) if value is None else value
+    rows = joined(world, IN_TIME, how).select(value.alias("value"))
     options = {"kafka.bootstrap.servers": world.servers, "topic": world.output}
     return world.write(rows, sink, mode=mode, **options)
 
@@ -329,9 +330,14 @@ BLOCKED_ENDS = [
     blocked("outer join in update", "TAILRACE_OUTPUT_MODE", lambda w: joined_to(w, "left_outer", mode="update")),
     blocked("outer join in complete", "TAILRACE_OUTPUT_MODE", lambda w: joined_to(w, "left_outer", mode="complete")),
     blocked(
-        "a join, each row once",
+        "an outer join, each row once",
         "TAILRACE_NO_ROW_IDENTITY",
-        lambda w: joined_to(w, "inner", mode="append", sink="tailrace-kafka"),
+        lambda w: joined_to(w, "left_outer", mode="append", sink="tailrace-kafka"),
+    ),
+    blocked(
+        "a join with a random number, each row once",
+        "TAILRACE_NOT_DETERMINISTIC",
+        lambda w: joined_to(w, "inner", mode="append", sink="tailrace-kafka", value=F.rand().cast("string")),
     ),
     blocked(
         "closed sessions without a watermark",

@@ -9,7 +9,7 @@ from string import Template
 
 from tailrace.chaos.ledger import Promise
 from tailrace.chaos.records import key_of
-from tailrace.chaos.workloads import SINKS, USUAL, WORKLOADS
+from tailrace.chaos.workloads import USUAL
 from tailrace.errors import TailraceError
 
 YOURS = "yours"
@@ -64,16 +64,10 @@ class ChaosOptions:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """Named "workload/sink"; a workload is left out under a sink that cannot take it."""
+        """Named "workload/sink"."""
         if self.yours is not None:
             return (YOURS,)
-        return tuple(
-            f"{workload}/{sink}"
-            for sink in self.sinks
-            for workload in self.workloads
-            # A sink of somebody else's may do what it likes.
-            if sink not in SINKS or sink in WORKLOADS[workload].sinks
-        )
+        return tuple(f"{workload}/{sink}" for sink in self.sinks for workload in self.workloads)
 
     def promise_of(self, query: str) -> Promise:
         if self.yours is not None:

@@ -86,8 +86,6 @@ def chaos(
             script, arguments, bootstrap_servers, input_topic, output_topic, id_field, record, exactly_once
         ),
     )
-    if not options.queries:
-        raise typer.BadParameter(f"{', '.join(options.workloads)} cannot be written to {sink}: take --sink kafka.")
     if dry_run:
         for planned in plan(options)[0]:
             print(planned)

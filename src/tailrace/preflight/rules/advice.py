@@ -51,7 +51,9 @@ def _exactly_once(facts: Facts, lost: str) -> str:
         "for that, set transactionInterval."
     )
     once = f"Exactly once: {lost}, and none is written twice, also after a failure or a stop{seen}."
-    if facts.stateful:
+    if facts.described.get("stream_joins"):
+        once += " A match is known by its content: functions must say the same of it each time; docs/guarantees.md."
+    elif facts.stateful:
         once += " What the state has counted stays counted once; docs/guarantees.md says when an update is corrected."
     return once + zombies
 

@@ -66,7 +66,7 @@ def _sessions_without_end(facts: Facts) -> dict[str, Any] | None:
 
 
 def no_row_identity(facts: Facts) -> Iterator[Finding]:
-    """The exactly-once sink knows a row that comes again by the record it was made of."""
+    """The exactly-once sink knows a row that comes again by the record it was made of, or a match by its content."""
     if facts.writer is None or facts.writer["format"] != EXACTLY_ONCE:
         return
     plain = 'or write with format("kafka"), which may write rows twice after a failure.'
@@ -79,15 +79,8 @@ def no_row_identity(facts: Facts) -> Iterator[Finding]:
                 f"read from Kafka, {plain}",
                 source.get("line"),
             )
-    for join in facts.described.get("stream_joins", ()):
-        yield blocking(
-            "TAILRACE_NO_ROW_IDENTITY",
-            f"{join['kind']} join",
-            "a match of two streams can be completed by either of its rows when it is computed again, so that "
-            f"{EXACTLY_ONCE} could not know it again.",
-            'write with format("kafka"), which may write rows twice after a failure.',
-            join.get("line"),
-        )
+    for found in facts.described.get("match_obstacles", ()):
+        yield blocking(found["code"], found["where"], found["problem"], found["fix"], found.get("line"))
     for function in facts.described["python"]:
         if function.get("in_batches"):
             yield blocking(

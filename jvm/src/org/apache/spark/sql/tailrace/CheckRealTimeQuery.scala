@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.tailrace.python.PythonForeachTable
-import org.apache.spark.sql.tailrace.sink.{TailraceKafka, TailraceKafkaTable}
+import org.apache.spark.sql.tailrace.sink.{MatchIdentity, TailraceKafka, TailraceKafkaTable}
 
 import tailrace.TailraceException
 import tailrace.support.{Sinks, Support}
@@ -24,8 +24,8 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
       Refusal.of(LogicalOperators.refused(statement.inputQuery), Some(supportOf(sink))).foreach(throw _)
       statement.inputQuery.collect { case union: Union => StreamJoins.stateSparkDoesNotKnow(union) }.flatten.headOption
         .foreach(_ => throw stateBeforeUnion)
-      if (sink.isInstanceOf[TailraceKafkaTable] && StreamJoins.in(statement.inputQuery).nonEmpty) {
-        throw TailraceKafka.cannotKnowMatches
+      if (sink.isInstanceOf[TailraceKafkaTable]) {
+        MatchIdentity.refusal(statement.inputQuery).foreach(throw _)
       }
       SessionWindows.statusWithoutSession(statement.inputQuery).foreach(throw _)
       OutputModes.admitted(statement.copy(sink = sink))

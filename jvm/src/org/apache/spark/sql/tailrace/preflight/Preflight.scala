@@ -19,6 +19,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryWrapper
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery, LogicalOperators, OutputModes, SessionWindows}
+import org.apache.spark.sql.tailrace.sink.{MatchIdentity, MatchObstacle}
 
 import tailrace.support.{Operators, Support, Unsupported}
 
@@ -81,6 +82,7 @@ object Preflight {
       ("state" -> QueryParts.state(query)) ~
       ("state_before_union" -> QueryParts.stateBeforeUnion(query)) ~
       ("stream_joins" -> QueryParts.streamJoins(query)) ~
+      ("match_obstacles" -> MatchIdentity.obstacles(query).map(describe)) ~
       ("may_append" -> OutputModes.mayAppend(query)) ~
       ("watermarks" -> QueryParts.watermarks(query)) ~
       ("windows" -> QueryParts.windows(query)) ~
@@ -111,6 +113,13 @@ object Preflight {
       ("trigger" -> describe(trigger)) ~
       ("options" -> options) ~
       ("sink" -> describe(sink, None))
+
+  private def describe(obstacle: MatchObstacle): JObject =
+    ("code" -> obstacle.code) ~
+      ("where" -> obstacle.where) ~
+      ("problem" -> obstacle.problem) ~
+      ("fix" -> obstacle.fix) ~
+      ("line" -> SourceLines.of(obstacle.node))
 
   private def describe(trigger: Trigger): JObject = trigger match {
     case RealTimeTrigger(durationMs) => ("kind" -> "real time") ~ ("duration_ms" -> durationMs)

@@ -13,6 +13,8 @@ import org.apache.spark.util.SerializableConfiguration
  *
  * @param attempt       how many runs have worked on the epoch that was open when this one began, this one included
  * @param written       what they have written; null if nothing, or if it is behind us
+ * @param byContent     whether rows are known again by their content alone
+ * @param matches       what is there of such rows and may come again; null if nothing
  * @param beginnings    by topic and partition, where the output of this epoch begins
  * @param lastExecutors by task, where its last epoch was written
  */
@@ -27,6 +29,8 @@ final case class EpochWork(
     onError: PoisonPolicy,
     readCommitted: Boolean,
     written: Broadcast[Written],
+    byContent: Boolean,
+    matches: Broadcast[WrittenMatches],
     beginnings: Map[String, Map[String, Long]],
     lastExecutors: Map[Int, String],
     checkpoint: String,
@@ -40,13 +44,15 @@ final case class EpochWork(
 
   def log: OutputLog = new OutputLog(checkpoint, hadoop.value.value)
 
+  def matchesBefore(task: Int): Seq[ContentId] = if (matches == null) Nil else matches.value.of(task)
+
   /** A task that is repeated within the epoch has to look for itself what the attempt before it has written. */
   def writtenBefore(task: Int, taskAttempt: Int): Written = {
     val ofOtherRuns = if (written == null) Written.nothing else written.value
     if (taskAttempt == 0) ofOtherRuns
     else {
       val late = if (options.isTransactional) LateRecords.none else LateRecords.ofTask(task)
-      ofOtherRuns ++ new OutputTail(options, readCommitted).since(log.beginnings(beginnings), query, late)
+      ofOtherRuns ++ new OutputTail(options, readCommitted).since(log.beginnings(beginnings), query, late).rows
     }
   }
 }

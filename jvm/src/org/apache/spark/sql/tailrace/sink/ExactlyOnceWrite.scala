@@ -41,16 +41,16 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     val context = plan.session.sparkContext
     val run = context.getLocalProperty(TaskIdentity.RunKey)
     val epoch = context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY).toLong
-    val sinkRun = SinkRuns.of(run)(begin(plan, run, epoch))
-    val isStateful = plan.exists(_.isInstanceOf[StateStoreWriter])
     val starts = startsOf(plan)
+    val sinkRun = SinkRuns.of(run)(begin(plan, run, epoch, starts))
+    val isStateful = plan.exists(_.isInstanceOf[StateStoreWriter])
     sinkRun.begins(starts)
-    prepared = Some(Prepared(sinkRun, run, isStateful, onError))
+    prepared = Some(Prepared(sinkRun, run, isStateful, isJoin(plan), onError))
     Option(sinkRun.written).filter(_ => isStateful && isOneStageFromTheSink(plan)).map(Replayed(_, starts))
   }
 
   /** The first epoch of a run. */
-  private def begin(plan: SparkPlan, run: String, epoch: Long): SinkRun = {
+  private def begin(plan: SparkPlan, run: String, epoch: Long, starts: Map[(String, Int), Long]): SinkRun = {
     val session = plan.session
     val began = System.nanoTime()
     val checkpoint = session.sharedState.activeStreamingQueries.get(UUID.fromString(query)).resolvedCheckpointRoot
@@ -63,11 +63,21 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     val readCommitted = options.isTransactional || oldWriters > 0
     val tail = new OutputTail(options, readCommitted)
     options.topic.foreach(topic => log.begins(topic, tail.endsOf(topic)))
-    val beginnings = log.beginnings(log.endOf(epoch - 1).fold(Map.empty[String, Map[String, Long]])(_.ends))
+    val lastEnd = log.endOf(epoch - 1)
+    val beginnings = log.beginnings(lastEnd.fold(Map.empty[String, Map[String, Long]])(_.ends))
     val late = if (options.isTransactional) LateRecords.none else LateRecords.ofOlderRuns
-    val written = new Written(tail.since(beginnings, query, late))
+    val readBack = tail.since(beginnings, query, late)
+    val written = new Written(readBack.rows)
     logInfo(s"Read back ${written.length} rows of epoch $epoch in ${(System.nanoTime() - began) / 1000000} ms")
     val context = session.sparkContext
+    val byContent = isJoin(plan)
+    val matches =
+      if (!byContent) MatchesAhead.none(context)
+      else {
+        // A record of an epoch that is over, which came late: what it says has been crossed off.
+        val open = readBack.rows.filterNot(row => starts.get((row.place.topic, row.place.partition)).exists(_ > row.id.offset))
+        MatchesAhead.of(context, lastEnd.flatMap(_.matchesLeft), open, SourceEnds.of(plan))
+      }
     new SinkRun(
       context,
       log,
@@ -75,13 +85,15 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
       context.broadcast(new SerializableConfiguration(hadoop)),
       attempt = written.attempts + 1,
       readCommitted,
-      if (written.isEmpty) Set.empty else CompactedTopics.among(options, beginnings.keys),
-      beginnings,
-      written)
+      if (written.isEmpty || byContent) Set.empty else CompactedTopics.among(options, beginnings.keys),
+      // What is known by its content is crossed off one by one, and must not be read again when it has been.
+      if (byContent) SinkRun.later(beginnings, readBack.ends) else beginnings,
+      if (byContent) Written.nothing else written,
+      matches)
   }
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
-    val Prepared(sinkRun, run, isStateful, onError) = prepared.getOrElse(throw notFollowed)
+    val Prepared(sinkRun, run, isStateful, byContent, onError) = prepared.getOrElse(throw notFollowed)
     if (options.isTransactional) {
       sinkRun.log.willWriteInTransactions(info.numPartitions())
     }
@@ -96,6 +108,8 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
       onError,
       sinkRun.readCommitted,
       sinkRun.written,
+      byContent,
+      sinkRun.matches.written,
       sinkRun.beginnings,
       sinkRun.lastExecutors,
       sinkRun.checkpoint,
@@ -104,15 +118,15 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
 
   override def useCommitCoordinator(): Boolean = false
 
-  override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = prepared.foreach { case Prepared(sinkRun, _, _, _) =>
+  override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = prepared.foreach { case Prepared(sinkRun, _, _, _, _) =>
     val ends = messages.toSeq.collect { case end: TaskEnd => end }
     if (ends.exists(_.isRepeated)) {
       // The epoch may have ended before the task that was repeated had come as far as it was: the rest comes in the next one.
       val tail = new OutputTail(options, sinkRun.readCommitted)
-      sinkRun.found(new Written(tail.since(sinkRun.log.beginnings(sinkRun.beginnings), query, LateRecords.none)))
+      sinkRun.found(new Written(tail.since(sinkRun.log.beginnings(sinkRun.beginnings), query, LateRecords.none).rows))
     }
     sinkRun.ended(ends)
-    sinkRun.log.ended(epoch, EpochEnd(sinkRun.beginnings))
+    sinkRun.log.ended(epoch, EpochEnd(sinkRun.beginnings, sinkRun.matches.toLog))
     sinkRun.log.forgetBefore(epoch - KeptEpochs)
     tell(ends.map(_.counts).foldLeft(SinkCounts.none)(_ + _))
   }
@@ -127,6 +141,7 @@ object ExactlyOnceWrite {
       sinkRun: SinkRun,
       run: String,
       isStateful: Boolean,
+      byContent: Boolean,
       onError: PoisonPolicy)
 
   // More than Spark keeps of its own logs by default.
@@ -144,7 +159,13 @@ object ExactlyOnceWrite {
         s"the source ${scan.stream} gives its rows no offsets, so that a row that comes again cannot be recognised.",
         "read from Kafka, or write with format(\"kafka\"), which may write rows twice after a failure.")
     }
-    plan.collectFirst { case join: RealTimeJoinExec => join }.foreach(_ => throw TailraceKafka.cannotKnowMatches)
+    // What can be told of the query as it was written has been; nothing but this reaches the sink.
+    plan.collectFirst { case join: RealTimeJoinExec => join }.foreach { join =>
+      val isOnlyState = plan.collect { case operator: StateStoreWriter => operator }.length == 1
+      if (!MatchIdentity.Kinds(join.joinType) || !isOnlyState || !isOneStageFromTheSink(plan)) {
+        throw TailraceKafka.cannotKnowMatches
+      }
+    }
     plan.collectFirst { case function: RealTimeMapInBatchExec => function }.foreach { _ =>
       throw new TailraceException(
         "TAILRACE_NO_ROW_IDENTITY",
@@ -152,6 +173,8 @@ object ExactlyOnceWrite {
         "use a udf, pandas_udf or arrow_udf, or write with format(\"kafka\"), which may write rows twice after a failure.")
     }
   }
+
+  private def isJoin(plan: SparkPlan): Boolean = plan.exists(_.isInstanceOf[RealTimeJoinExec])
 
   /** Whether all state is kept behind the last shuffle, whose rows can be put into the order in which they came before. */
   private def isOneStageFromTheSink(plan: SparkPlan): Boolean = {

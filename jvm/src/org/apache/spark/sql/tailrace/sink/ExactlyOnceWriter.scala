@@ -21,14 +21,16 @@ import tailrace.TailraceException
 /**
  * What a task tells the driver when it has written its part of an epoch.
  *
- * @param isRepeated whether an earlier attempt has written, too, and may have come further
+ * @param isRepeated  whether an earlier attempt has written, too, and may have come further
+ * @param matchesLeft what an older run has written and has not come again
  */
 final case class TaskEnd(
     task: Int,
     executor: String,
     ends: Map[String, Map[String, Long]],
     counts: SinkCounts,
-    isRepeated: Boolean)
+    isRepeated: Boolean,
+    matchesLeft: Seq[ContentId])
     extends WriterCommitMessage
 
 /** Writes the rows of a task, except those that are there already. */
@@ -58,7 +60,13 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
   }
   // After the producers of older attempts are fenced, and can add nothing.
   private val taskAttempt = TaskContext.get().attemptNumber()
-  private val written = new WrittenLookup(epoch.writtenBefore(task, taskAttempt))
+  if (epoch.byContent && taskAttempt > 0) {
+    // Spark does not do that where there is a shuffle, as before any join. Another run reads back what is there.
+    throw new IllegalStateException("the task of a join cannot be repeated within an epoch")
+  }
+  private val written = new WrittenLookup(if (epoch.byContent) Written.nothing else epoch.writtenBefore(task, taskAttempt))
+  private val matches = new MatchLookup(epoch.matchesBefore(task))
+  private val contents = new ContentIds
   private val transactions = epoch.options.transactionMs.map(new Transactions(producer, _, transactionalId)).orNull
 
   private var sequence = 0L
@@ -82,7 +90,9 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
     } else {
       val place = placeOf(current.place)
       val id = RowId(current.offset, current.path, ordinals.next())
-      if (written.isEmpty) {
+      if (epoch.byContent) {
+        writeUnlessMatched(place, id, record)
+      } else if (written.isEmpty) {
         write(place, id, record)
       } else if (epoch.isStateful) {
         writeUnlessSame(place, id, record)
@@ -92,10 +102,23 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
     }
   }
 
-  private def write(place: SourcePlace, id: RowId, record: OutputRecord): Unit = {
+  private def write(place: SourcePlace, id: RowId, record: OutputRecord, content: Array[Header] = NoHeaders): Unit = {
     val mark = WriterMark(epoch.query, epoch.attempt, task, sequence)
     sequence += 1
-    send(record, record.headers ++ Array(RowHeaders.source(place, id.offset), RowHeaders.row(place, id, mark)))
+    send(record, record.headers ++ Array(RowHeaders.source(place, id.offset), RowHeaders.row(place, id, mark)) ++ content)
+  }
+
+  /**
+   * Which of the two rows of a match comes second is decided anew each time, so that where it came from does not tell what it is.
+   * But all matches come again, with the same content, and those that are alike stand for each other.
+   */
+  private def writeUnlessMatched(place: SourcePlace, id: RowId, record: OutputRecord): Unit = {
+    val content = contents.of(record)
+    if (matches.take(content)) {
+      suppressed += 1
+    } else {
+      write(place, id, record, Array(RowHeaders.content(content)))
+    }
   }
 
   /**
@@ -201,7 +224,8 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
     settleFailures()
     isOver = true
     if (transactions != null) Producers.keep(transactionalId, epoch.run, producer) else Producers.release(epoch.options)
-    TaskEnd(task, executor, acknowledged.ends, SinkCounts(suppressed, corrected, unidentified), isRepeated = taskAttempt > 0)
+    val counts = SinkCounts(suppressed, corrected, unidentified)
+    TaskEnd(task, executor, acknowledged.ends, counts, isRepeated = taskAttempt > 0, matches.left)
   }
 
   override def abort(): Unit = close()
@@ -220,6 +244,7 @@ final class ExactlyOnceWriter(epoch: EpochWork, task: Int) extends DataWriter[In
 }
 
 private object ExactlyOnceWriter {
+  private val NoHeaders = Array.empty[Header]
   private val TooLarge = "org.apache.kafka.common.errors.RecordTooLargeException"
 }
 

@@ -12,8 +12,15 @@ import org.json4s.jackson.Serialization
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.util.Utils
 
-/** Where the output of an epoch ended: by topic and partition, the offset behind the last record of this query. */
-final case class EpochEnd(ends: Map[String, Map[String, Long]])
+/**
+ * Where the output of an epoch ended: by topic and partition, the offset behind the last record of this query.
+ *
+ * @param matchesLeft what stands before that and has not come again yet, where rows are known by their content
+ */
+final case class EpochEnd(ends: Map[String, Map[String, Long]], matchesLeft: Option[MatchesLeft] = None)
+
+/** See [[MatchesAhead]]: by task their ids; by topic and partition of the sources, the last record to wait for. */
+final case class MatchesLeft(byTask: Map[String, Seq[String]], until: Map[String, Map[String, Long]])
 
 /**
  * How far the query's output is, beside Spark's own logs in the checkpoint and through the same file manager: one file an

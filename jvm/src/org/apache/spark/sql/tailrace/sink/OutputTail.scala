@@ -28,8 +28,8 @@ final class OutputTail(options: SinkOptions, readCommitted: Boolean) {
    *
    * @param late whose records may still come
    */
-  def since(beginnings: Map[String, Map[String, Long]], query: String, late: LateRecords): Seq[WrittenRow] =
-    if (beginnings.isEmpty) Nil else withConsumer(readCommitted) { consumer =>
+  def since(beginnings: Map[String, Map[String, Long]], query: String, late: LateRecords): ReadBack =
+    if (beginnings.isEmpty) ReadBack(Nil, Map.empty) else withConsumer(readCommitted) { consumer =>
       val partitions = beginnings.keys.toSeq.flatMap(partitionsOf(consumer, _))
       val first = consumer.beginningOffsets(partitions.asJava)
       // What is there now; a transaction of somebody else that is still open is waited for.
@@ -48,7 +48,7 @@ final class OutputTail(options: SinkOptions, readCommitted: Boolean) {
       partitions: Seq[TopicPartition],
       until: Map[(String, Int), Long],
       query: String,
-      late: LateRecords): Seq[WrittenRow] = {
+      late: LateRecords): ReadBack = {
     val found = mutable.ArrayBuffer.empty[WrittenRow]
     def behind = partitions.filter(at => consumer.position(at) < until((at.topic(), at.partition())))
     var positions = Seq.empty[Long]
@@ -57,7 +57,8 @@ final class OutputTail(options: SinkOptions, readCommitted: Boolean) {
       consumer.poll(PollFor).forEach { record =>
         RowHeaders.read(record.headers()).filter(_._3.query == query).foreach { case (place, id, mark) =>
           val key = Written.keyOf(record.topic(), record.key())
-          val row = WrittenRow(place, id, mark, key, Written.contentOf(key, record.value()))
+          val content = Written.contentOf(key, record.value())
+          val row = WrittenRow(place, id, mark, key, content, RowHeaders.readContent(record.headers()))
           found += row
           late.note(row)
         }
@@ -74,7 +75,8 @@ final class OutputTail(options: SinkOptions, readCommitted: Boolean) {
           "see that the brokers are up, that this user may read the topic, and that no other producer leaves a transaction open.")
       }
     }
-    found.toSeq
+    val ends = partitions.map(at => (at.topic(), at.partition().toString -> consumer.position(at)))
+    ReadBack(found.toSeq, ends.groupMap(_._1)(_._2).view.mapValues(_.toMap).toMap)
   }
 
   private def partitionsOf(consumer: Consumer, topic: String): Seq[TopicPartition] =
@@ -93,6 +95,9 @@ final class OutputTail(options: SinkOptions, readCommitted: Boolean) {
     } finally consumer.close(Duration.ZERO)
   }
 }
+
+/** What a query has written, and how far its topics have been read for it. */
+final case class ReadBack(rows: Seq[WrittenRow], ends: Map[String, Map[String, Long]])
 
 object OutputTail {
   private val PollFor = Duration.ofMillis(200)

@@ -22,10 +22,13 @@ final case class WriterMark(query: String, attempt: Int, task: Int, sequence: Lo
  *  - `tailrace-source`: the record that it was made of, as `topic/partition/offset`.
  *  - `tailrace-row`: `query/source/path/ordinal/attempt/task/sequence`. Together with the former, the first four are
  *    the row's identity, the same whenever it is computed again.
+ *  - `tailrace-content`: of a match of two streams, whose identity is its content. What else is said of it is where the row came
+ *    from that completed it, which may be the other one another time.
  */
 object RowHeaders {
   val SourceKey = "tailrace-source"
   val RowKey = "tailrace-row"
+  val ContentKey = "tailrace-content"
 
   def source(place: SourcePlace, offset: Long): Header =
     new RecordHeader(SourceKey, s"${place.topic}/${place.partition}/$offset".getBytes(UTF_8))
@@ -37,6 +40,10 @@ object RowHeaders {
       .append('/').append(mark.attempt).append('/').append(mark.task).append('/').append(mark.sequence)
     new RecordHeader(RowKey, text.toString.getBytes(UTF_8))
   }
+
+  def content(id: ContentId): Header = new RecordHeader(ContentKey, id.toString.getBytes(UTF_8))
+
+  def readContent(headers: Headers): Option[ContentId] = Option(headers.lastHeader(ContentKey)).map(text).flatMap(ContentId.parse)
 
   /** None if the record was written by somebody else. */
   def read(headers: Headers): Option[(SourcePlace, RowId, WriterMark)] =

@@ -18,7 +18,8 @@ final class SinkRun(
     val readCommitted: Boolean,
     val compacted: Set[String],
     var beginnings: Map[String, Map[String, Long]],
-    writtenBefore: Written) {
+    writtenBefore: Written,
+    val matches: MatchesAhead) {
   private var ahead: Option[(Broadcast[Written], Map[(String, Int), Long])] = None
   found(writtenBefore)
   var lastExecutors: Map[Int, String] = Map.empty
@@ -34,19 +35,23 @@ final class SinkRun(
   def written: Broadcast[Written] = ahead.map(_._1).orNull
 
   /** By partition of the source, the last record of which something was written already and may come again. */
-  def lastWritten: Map[(String, Int), Long] = ahead.fold(Map.empty[(String, Int), Long])(_._2)
+  def lastWritten: Map[(String, Int), Long] = matches.lastWritten ++ ahead.fold(Map.empty[(String, Int), Long])(_._2)
 
   /** An epoch begins at these offsets. */
-  def begins(starts: Map[(String, Int), Long]): Unit = ahead.foreach { case (broadcast, lastOffsets) =>
-    if (!lastOffsets.exists { case (place, last) => starts.get(place).forall(_ <= last) }) {
-      ahead = None
-      broadcast.destroy()
+  def begins(starts: Map[(String, Int), Long]): Unit = {
+    matches.begins(starts)
+    ahead.foreach { case (broadcast, lastOffsets) =>
+      if (!SinkRun.areBefore(lastOffsets, starts)) {
+        ahead = None
+        broadcast.destroy()
+      }
     }
   }
 
   def ended(tasks: Seq[TaskEnd]): Unit = {
     lastExecutors ++= tasks.map(task => task.task -> task.executor)
     ends = tasks.foldLeft(ends)((all, task) => SinkRun.later(all, task.ends))
+    matches.ended(tasks)
     // What was written ahead stands before what was written since, and would not be read.
     if (ahead.isEmpty) {
       beginnings = SinkRun.later(beginnings, ends)
@@ -55,11 +60,16 @@ final class SinkRun(
 
   def forget(): Unit = {
     ahead.foreach(_._1.destroy())
+    matches.forget()
     hadoop.destroy()
   }
 }
 
 object SinkRun {
+  /** Whether there is a record that an epoch which begins there has still before it. */
+  def areBefore(records: Map[(String, Int), Long], starts: Map[(String, Int), Long]): Boolean =
+    records.exists { case (place, last) => starts.get(place).forall(_ <= last) }
+
   /** Each partition's later offset. */
   def later(some: Map[String, Map[String, Long]], others: Map[String, Map[String, Long]]): Map[String, Map[String, Long]] =
     others.foldLeft(some) { case (all, (topic, ends)) =>

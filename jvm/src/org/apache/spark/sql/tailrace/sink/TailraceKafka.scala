@@ -33,12 +33,12 @@ object TailraceKafka {
     s"the sink $Format knows which row is which only in Real-Time Mode.",
     "start the query with .trigger(realTime=…), or write with format(\"kafka\").")
 
-  /** Which of two rows completes a match is a matter of chance, and its state does not say where the other came from. */
+  /** Which of two rows completes a match is a matter of chance, and its state does not say where the other came from. See [[MatchIdentity]]. */
   def cannotKnowMatches: TailraceException = new TailraceException(
     "TAILRACE_NO_ROW_IDENTITY",
-    "a match of two streams can be completed by either of its rows when it is computed again, so that one that comes again " +
-      "cannot be recognised.",
-    "write with format(\"kafka\"), which may write rows twice after a failure.")
+    "a match of two streams can be completed by either of its rows when it is computed again, and in this query its content does not " +
+      "tell either whether it has come before.",
+    "use an inner or left semi join with no other state and no shuffle behind it, or write with format(\"kafka\"), which may write rows twice after a failure.")
 }
 
 final class TailraceKafkaTable extends Table with SupportsWrite with ReportsSinkMetrics {

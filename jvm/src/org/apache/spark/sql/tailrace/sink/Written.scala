@@ -9,7 +9,13 @@ import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.unsafe.Platform
 
 /** One output record that is in its topic already. */
-final case class WrittenRow(place: SourcePlace, id: RowId, mark: WriterMark, key: Long, content: Long)
+final case class WrittenRow(
+    place: SourcePlace,
+    id: RowId,
+    mark: WriterMark,
+    key: Long,
+    content: Long,
+    contentId: Option[ContentId])
 
 /**
  * The output records of the open epoch that are in their topics already, in the order in which each task wrote them. Made
