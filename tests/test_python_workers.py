@@ -173,6 +173,69 @@ def test_stop_is_quick_and_prints_no_traceback_of_a_worker(kafka: EmbeddedKafka,
     assert "RealTimeModeAllowlist" not in result.stderr, "a warning about operators that Tailrace itself put there"
 
 
+BUSY = """
+import sys, time
+from pathlib import Path
+import tailrace
+from pyspark.sql import Row, SparkSession, functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+servers, topic, target, folder = sys.argv[1:]
+busy = Path(folder) / "busy"
+
+def slow(value):
+    busy.touch()
+    time.sleep(0.3)
+    return value
+
+class Restless(StatefulProcessor):
+    def init(self, handle):
+        self.numbers = handle.getListState("numbers", "n INT")
+
+    def handleInputRows(self, key, rows, timerValues):
+        for row in rows:
+            busy.touch()
+            for n in range(1000):
+                self.numbers.put([(n,)])
+                list(self.numbers.get())
+                self.numbers.clear()
+            yield Row(value=row.value)
+
+builder = SparkSession.builder.master("local[4]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.sql.shuffle.partitions", "2")
+spark = tailrace.configure(builder).getOrCreate()
+rows = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+values = rows.option("startingOffsets", "earliest").load().select(F.col("value").cast("string").alias("value"))
+queries = {
+    "udf": values.select(F.udf(slow, "string")("value").alias("value")),
+    "processor": values.groupBy("value").transformWithState(Restless(), "value STRING", "Update", "None"),
+}
+for name, query in queries.items():
+    writer = query.writeStream.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+    writer = writer.outputMode("update").option("checkpointLocation", f"{folder}/{name}")
+    for turn in range(2):
+        busy.unlink(missing_ok=True)
+        started = writer.trigger(realTime="60 seconds").start()
+        deadline = time.monotonic() + 60
+        while not busy.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        started.stop()
+        print(name, busy.exists(), started.exception())
+spark.stop()
+"""
+
+
+def test_stop_in_the_middle_of_a_call_prints_nothing_of_a_worker(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    topic, target = new_topic(kafka.bootstrap_servers, "in"), new_topic(kafka.bootstrap_servers, "out")
+    produce(kafka.bootstrap_servers, topic, ({"id": number} for number in range(5000)), key="id")
+    arguments = (kafka.bootstrap_servers, topic, target, str(tmp_path))
+    result = run_python(BUSY, *arguments, timeout_s=240)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == ["udf True None"] * 2 + ["processor True None"] * 2, result.stderr
+    for noise in ("Traceback", "BrokenPipe", "Broken pipe", "reset", "EOFError", "STATE_STORE_INVALID_STAMP"):
+        assert noise not in result.stderr
+
+
 def test_a_dead_worker_in_the_pool_is_not_given_to_the_next_query(pipeline: Pipeline, tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
 

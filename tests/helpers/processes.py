@@ -11,11 +11,11 @@ Completed = subprocess.CompletedProcess[str]
 
 
 def run_python(
-    code: str, *, env: dict[str, str] | None = None, stdin: str | None = None, timeout_s: float = 120
+    code: str, *arguments: str, env: dict[str, str] | None = None, stdin: str | None = None, timeout_s: float = 120
 ) -> Completed:
     """Run a script in a fresh interpreter: a JVM of its own, as in a user's application."""
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, *arguments],
         input=stdin,
         capture_output=True,
         text=True,

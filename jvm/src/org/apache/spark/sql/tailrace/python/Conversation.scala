@@ -99,6 +99,10 @@ private[python] final class Conversation(
   feeder.setDaemon(true)
   // Listeners run last in, first out: this one before the source is closed, which the feeder still reads.
   context.addTaskCompletionListener[Unit](_ => close())
+  if (!endsInOrder) {
+    // What the worker uses may be closed as soon as the task has failed.
+    context.addTaskFailureListener((_: TaskContext, _: Throwable) => close())
+  }
   ticks.whenEarlier(() => if (!stopping && !deaf) channel.wakeReader())
   feeder.start()
 

@@ -95,7 +95,9 @@ private[python] final class StatefulRunner(
       StatefulRunner.join(thread)
     }
     handle.stopReaders = () => stop()
-    // Listeners run last in, first out: after the worker has ended, and before the state is closed.
+    // Listeners run last in, first out: after the worker has ended, and before the state is closed. If the task fails or
+    // is killed that is before any of the other kind; a request that came later would be answered with an error in the log.
+    context.addTaskFailureListener((_: TaskContext, _: Throwable) => stop())
     context.addTaskCompletionListener[Unit](_ => stop())
     thread.start()
   }
