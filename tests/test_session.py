@@ -25,6 +25,12 @@ def configured(script: str, **env: str) -> Completed:
     return run_python("import tailrace\nfrom pyspark.sql import SparkSession\n" + textwrap.dedent(script), env=env)
 
 
+def said(result: Completed) -> dict[str, list[str]]:
+    """The words of each line of a script, by what is before its colon."""
+    assert result.returncode == 0, result.stderr
+    return {name: words.split() for name, _, words in (line.partition(":") for line in result.stdout.splitlines())}
+
+
 class TestOptions:
     """What configure puts on the builder, seen without starting Spark."""
 
@@ -136,41 +142,75 @@ class TestOptions:
         assert failure.value.code == "TAILRACE_CONNECT_NOT_SUPPORTED"
 
 
+ANOTHER_VERSION = """
+    builder = tailrace.configure(SparkSession.builder.master("local[1]"))
+    builder._options["spark.tailrace.clientVersion"] = "0.0.1"
+    try:
+        builder.getOrCreate()
+    except tailrace.TailraceError as error:
+        print("another version:", error.code, "0.0.1" in error.problem)
+"""
+# What each part of a script prints; one process for several, because each has to start a JVM.
+NO_PLUGIN_YET = """
+    SparkSession.builder.master("local[1]").getOrCreate()
+    try:
+        tailrace.configure(SparkSession.builder)
+    except tailrace.TailraceError as error:
+        print("live without the plugin:", error.code, error.getCondition())
+    SparkSession.active().stop()
+"""
+LEFT_BEHIND = """
+    spark = tailrace.configure(SparkSession.builder.master("local[1]")).getOrCreate()
+    stream = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "x:1")
+    print("the JVM is used:", "offset" in stream.option("subscribe", "t").load().columns)
+"""
+FROM_THE_START = """
+    options = tailrace.configure(SparkSession.builder.master("local[1]"))._options
+    del options["spark.tailrace.clientVersion"]
+    try:
+        SparkSession.builder.config(map=options).getOrCreate()
+    except Exception as error:
+        print("by hand:", tailrace.TailraceError.find_in(str(error)).code)
+
+    builder = tailrace.configure(SparkSession.builder.master("local[1]"))
+    first = builder.config("spark.plugins", "").config("spark.sql.extensions", "").getOrCreate()
+    print("set later:", first.conf.get("spark.plugins"), first.conf.get("spark.sql.extensions"))
+
+    print("reused:", tailrace.configure(SparkSession.builder).getOrCreate() is first)
+
+    handshake = first._jvm.tailrace.Handshake
+    option = getattr(first._jvm, "scala").Some(tailrace.__version__)
+    handshake.check(option, first.version)
+    try:
+        handshake.check(option, "4.9.9")
+    except Exception as error:
+        print("another Spark:", tailrace.TailraceError.find_in(str(error)).code)
+"""
+
+
+@pytest.fixture(scope="module")
+def fresh() -> dict[str, list[str]]:
+    """In a JVM that was started with the plugin."""
+    return said(configured(FROM_THE_START))
+
+
+@pytest.fixture(scope="module")
+def left_behind() -> dict[str, list[str]]:
+    """In a JVM of a session without it; also, from there on PySpark wraps the JVM's exceptions."""
+    return said(configured(NO_PLUGIN_YET + ANOTHER_VERSION + LEFT_BEHIND))
+
+
 class TestRunningSession:
     """What happens when Spark is started, or was started before."""
 
-    def test_a_live_session_without_the_plugin_is_an_error(self) -> None:
-        result = configured(
-            """
-            SparkSession.builder.master("local[1]").getOrCreate()
-            try:
-                tailrace.configure(SparkSession.builder)
-            except tailrace.TailraceError as error:
-                print(error.code, error.getCondition())
-            """
-        )
-        assert result.stdout.split() == ["TAILRACE_SESSION_ALREADY_RUNNING"] * 2, result.stderr
+    def test_a_live_session_without_the_plugin_is_an_error(self, left_behind: dict[str, list[str]]) -> None:
+        assert left_behind["live without the plugin"] == ["TAILRACE_SESSION_ALREADY_RUNNING"] * 2
 
-    def test_a_live_session_with_the_plugin_is_reused(self) -> None:
-        result = configured(
-            """
-            first = tailrace.configure(SparkSession.builder.master("local[1]")).getOrCreate()
-            second = tailrace.configure(SparkSession.builder).getOrCreate()
-            print(first is second)
-            """
-        )
-        assert result.stdout.split() == ["True"], result.stderr
+    def test_a_live_session_with_the_plugin_is_reused(self, fresh: dict[str, list[str]]) -> None:
+        assert fresh["reused"] == ["True"]
 
-    def test_a_jvm_that_an_earlier_session_left_behind_is_used(self) -> None:
-        result = configured(
-            """
-            SparkSession.builder.master("local[1]").getOrCreate().stop()
-            spark = tailrace.configure(SparkSession.builder.master("local[1]")).getOrCreate()
-            stream = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "x:1")
-            print("offset" in stream.option("subscribe", "t").load().columns)
-            """
-        )
-        assert result.stdout.split() == ["True"], result.stderr
+    def test_a_jvm_that_an_earlier_session_left_behind_is_used(self, left_behind: dict[str, list[str]]) -> None:
+        assert left_behind["the JVM is used"] == ["True"]
 
     def test_spark_submit(self, tmp_path: Path) -> None:
         """The JVM is already there when the script runs: the driver gets the jars late, and the user's too."""
@@ -257,63 +297,18 @@ class TestRunningSession:
         )
         assert "answer 1" in result.stdout, result.stderr
 
-    def test_what_is_set_after_configure_is_merged_too(self) -> None:
-        result = configured(
-            """
-            builder = tailrace.configure(SparkSession.builder.master("local[1]"))
-            builder.config("spark.plugins", "").config("spark.sql.extensions", "").getOrCreate()
-            conf = SparkSession.active().conf
-            print(conf.get("spark.plugins"), conf.get("spark.sql.extensions"))
-            """
-        )
-        assert result.stdout.split() == [PLUGIN_CLASS, EXTENSION_CLASS], result.stderr
+    def test_what_is_set_after_configure_is_merged_too(self, fresh: dict[str, list[str]]) -> None:
+        assert fresh["set later"] == [PLUGIN_CLASS, EXTENSION_CLASS]
 
-    @pytest.mark.parametrize("earlier", ["", "SparkSession.builder.master('local[1]').getOrCreate().stop()"])
-    def test_another_versions_plugin_is_refused(self, earlier: str) -> None:
-        """Also after an earlier session, from which on PySpark wraps the JVM's exceptions."""
-        result = configured(
-            f"""
-            {earlier}
-            builder = tailrace.configure(SparkSession.builder.master("local[1]"))
-            builder._options["spark.tailrace.clientVersion"] = "0.0.1"
-            try:
-                builder.getOrCreate()
-            except tailrace.TailraceError as error:
-                print(error.code)
-                print(error.problem)
-            """
-        )
-        assert result.stdout.splitlines()[0] == "TAILRACE_VERSION_MISMATCH", result.stderr
-        assert "0.0.1" in result.stdout
+    def test_another_versions_plugin_is_refused(self, left_behind: dict[str, list[str]]) -> None:
+        for lines in (left_behind, said(configured(ANOTHER_VERSION))):
+            assert lines["another version"] == ["TAILRACE_VERSION_MISMATCH", "True"]
 
-    def test_the_plugin_by_hand_is_refused(self) -> None:
-        result = configured(
-            """
-            options = tailrace.configure(SparkSession.builder.master("local[1]"))._options
-            del options["spark.tailrace.clientVersion"]
-            try:
-                SparkSession.builder.config(map=options).getOrCreate()
-            except Exception as error:
-                print(tailrace.TailraceError.find_in(str(error)).code)
-            """
-        )
-        assert result.stdout.split() == ["TAILRACE_NOT_CONFIGURED"], result.stderr
+    def test_the_plugin_by_hand_is_refused(self, fresh: dict[str, list[str]]) -> None:
+        assert fresh["by hand"] == ["TAILRACE_NOT_CONFIGURED"]
 
-    def test_another_spark_is_refused(self) -> None:
-        result = configured(
-            """
-            from py4j.protocol import Py4JJavaError
-            spark = tailrace.configure(SparkSession.builder.master("local[1]")).getOrCreate()
-            handshake = spark._jvm.tailrace.Handshake
-            option = getattr(spark._jvm, "scala").Some(tailrace.__version__)
-            handshake.check(option, spark.version)
-            try:
-                handshake.check(option, "4.9.9")
-            except Exception as error:
-                print(tailrace.TailraceError.find_in(str(error)).code)
-            """
-        )
-        assert result.stdout.split() == ["TAILRACE_SPARK_VERSION_MISMATCH"], result.stderr
+    def test_another_spark_is_refused(self, fresh: dict[str, list[str]]) -> None:
+        assert fresh["another Spark"] == ["TAILRACE_SPARK_VERSION_MISMATCH"]
 
     def test_a_missing_jar_fails_the_start(self) -> None:
         """Fail closed: without the plugin's classes there is no session that only looks like one."""
