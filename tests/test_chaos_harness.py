@@ -27,13 +27,22 @@ pytestmark = pytest.mark.timeout(600)
 WORKLOADS = ("stateless", "python", "aggregation", "dedup")
 
 
-def test_kills_lose_nothing_and_write_nothing_twice() -> None:
+@pytest.mark.parametrize(
+    ("rounds", "workloads"),
+    [
+        pytest.param(2, ("python", "aggregation"), id="two queries"),
+        pytest.param(3, WORKLOADS, id="all queries", marks=pytest.mark.chaos),
+    ],
+)
+def test_kills_lose_nothing_and_write_nothing_twice(rounds: int, workloads: tuple[str, ...]) -> None:
     faults = ("--fault", "driver-kill", "--fault", "python-worker-kill")
-    ran = tailrace_cli("chaos", "--rounds", "3", "--seed", "1", "--sink", "both", *faults, "--json", timeout_s=560)
+    chosen = [word for workload in workloads for word in ("--workload", workload)]
+    how = ("--rounds", str(rounds), "--seed", "1", "--sink", "both", "--json")
+    ran = tailrace_cli("chaos", *how, *faults, *chosen, timeout_s=560)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
     assert {each["fault"] for each in found["rounds"]} == {"driver-kill", "python-worker-kill"}
-    assert found["queries"].keys() == {f"{workload}/{sink}" for workload in WORKLOADS for sink in SINKS}
+    assert found["queries"].keys() == {f"{workload}/{sink}" for workload in workloads for sink in SINKS}
     assert found["balanced"]
     twice = dict.fromkeys(SINKS, 0)
     for query, books in found["queries"].items():
@@ -146,7 +155,14 @@ def test_topics_must_be_fresh(yours: UsersQuery) -> None:
     assert failure.value.code == "TAILRACE_TOPIC_NOT_FRESH"
 
 
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("sign", "code"),
+    [
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.chaos),  # the same way as the next
+        (signal.SIGTERM, 130),
+        (signal.SIGKILL, -9),
+    ],
+)
 def test_nothing_is_left_behind(sign: signal.Signals, code: int, tmp_path: Path) -> None:
     harness = subprocess.Popen(
         tailrace_command("chaos", "--workload", "stateless", "--rounds", "9"),

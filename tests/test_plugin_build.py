@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
+import sysconfig
+import tomllib
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +21,12 @@ import pytest
 import tailrace
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def quick_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class or two are compiled before it would pay to optimize the compiler."""
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture(scope="module")
@@ -78,12 +88,12 @@ def test_the_jar_is_not_tracked() -> None:
 
 
 QUERY = """
-import json, tailrace
+import json, sys, tailrace
 from pyspark.sql import SparkSession
 from tailrace.kafka import EmbeddedKafka
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-assert "site-packages" in tailrace.__file__, tailrace.__file__
+assert tailrace.__file__.startswith(sys.prefix), tailrace.__file__
 with EmbeddedKafka() as kafka:
     kafka.create_topics(["in", "out"])
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
@@ -108,14 +118,25 @@ with EmbeddedKafka() as kafka:
 """
 
 
-@pytest.mark.timeout(600)
-def test_the_wheel_runs_a_query_in_a_clean_environment(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)],
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)],
         check=True,
         capture_output=True,
     )
-    (wheel,) = tmp_path.glob("tailrace-*.whl")
+    (built,) = folder.glob("tailrace-*.whl")
+    return built
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "requirements",
+    # To copy PySpark takes most of the time: the short way takes what the wheel needs from here.
+    ["borrowed", pytest.param("installed", marks=pytest.mark.chaos)],
+)
+def test_the_wheel_runs_a_query_in_a_clean_environment(wheel: Path, tmp_path: Path, requirements: str) -> None:
     with zipfile.ZipFile(wheel) as archive:
         assert "tailrace/_plugin/tailrace-plugin.jar" in archive.namelist()
         assert "tailrace/py.typed" in archive.namelist()
@@ -123,9 +144,33 @@ def test_the_wheel_runs_a_query_in_a_clean_environment(tmp_path: Path) -> None:
     python = tmp_path / "venv" / "bin" / "python"
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     install = [str(python), "-m", "pip", "install", "--quiet", str(wheel)]
+    if requirements == "borrowed":
+        install.append("--no-deps")
+        (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+        (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
     subprocess.run(install, check=True, env=clean, cwd=tmp_path)
     result = subprocess.run(
         [str(python), "-c", QUERY], capture_output=True, text=True, env=clean, cwd=tmp_path, timeout=120, check=False
     )
     assert result.stdout.strip(), result.stderr
     assert json.loads(result.stdout.splitlines()[-1]) == {"answer": "HELLO", "plugin": tailrace.__version__}
+
+
+def test_what_the_package_imports_is_what_it_asks_for() -> None:
+    """With everything else in reach, a requirement that is missing would not be missed."""
+    asked = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
+    names = {re.split(r"[^\w-]", text)[0].replace("-", "_") for text in asked} | {"hdrh", "google", "py4j"}
+    imported = {
+        module.partition(".")[0]
+        for source in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(source.read_text()))
+        for module in _modules_of(node)
+    }
+    optional = {"matplotlib", "sklearn", "prometheus_client", "starlette", "uvicorn"}
+    assert imported - set(sys.stdlib_module_names) - {"tailrace"} <= names | optional
+
+
+def _modules_of(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module and node.level == 0 else []

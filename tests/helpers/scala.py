@@ -18,7 +18,9 @@ def compile_to_jar(folder: Path) -> Path:
     classes = folder / "classes"
     classes.mkdir()
     classpath = os.pathsep.join([str(plugin_jar()), str(spark_jars() / "*")])
-    command = [require_java().command, "-Xss8m", "-cp", classpath, "scala.tools.nsc.Main", "-usejavacp"]
+    # A few files are compiled before it would pay to optimize the compiler.
+    java = [require_java().command, "-Xss8m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
+    command = [*java, "scala.tools.nsc.Main", "-usejavacp"]
     sources = sorted(map(str, SOURCES.glob("*.scala")))
     answer = subprocess.run([*command, "-d", str(classes), *sources], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout + answer.stderr
