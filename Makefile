@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CLASSES := $(VENV)/spark-classes.jsa
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test chaos lint format plugin docs wheel bench clean
@@ -13,11 +14,11 @@ help: ## Show what there is.
 demo: plugin ## Run the main job on an embedded broker (ARGS="--seconds 30" for options).
 	$(BIN)/tailrace demo $(ARGS)
 
-test: plugin ## Pass the tests (ARGS="tests/test_session.py" for some of them).
-	$(BIN)/pytest --numprocesses 2 --dist loadfile $(ARGS)
+test: plugin $(CLASSES) ## Pass the tests (ARGS="tests/test_session.py" for some of them).
+	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 chaos: plugin ## Pass the long tests: kills, clusters, comparisons.
-	$(BIN)/pytest -m chaos $(ARGS)
+	SPARK_SUBMIT_OPTS= $(BIN)/pytest -m chaos $(ARGS)
 
 lint: plugin ## Check style and types.
 	$(BIN)/ruff check .
@@ -53,6 +54,10 @@ bench: plugin ## Measure the figures of the documentation (minutes).
 
 clean: ## Remove everything that was built here.
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/tailrace/_plugin/*.jar
+
+# Spark's classes as a JVM has them in memory: the tests start dozens of JVMs, and each would load them anew.
+$(CLASSES): $(READY) | plugin
+	@$(BIN)/python -m tests.helpers.quick_jvm
 
 # The environment is made once and again whenever the requirements change. Without isolation the
 # editable install compiles the plugin with the PySpark that is already there.

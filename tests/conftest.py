@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +10,21 @@ from pyspark.sql import SparkSession
 
 import tailrace
 from tailrace import EmbeddedKafka
+from tests.helpers import quick_jvm
 from tests.helpers.pipeline import Pipeline
+
+# Before any test module is imported; `make chaos` has JVMs as users have them.
+os.environ.setdefault(quick_jvm.VARIABLE, quick_jvm.OPTIONS)
+
+
+# Begun last, one of them would keep one process busy while the other has nothing left to do.
+LONG_ONES = ("check_corpus", "chaos_harness", "run_application", "demo", "python_parity", "examples", "latency", "docs")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In the order in which processes take the files (--no-loadscope-reorder)."""
+    order = {f"test_{name}": place for place, name in enumerate(LONG_ONES)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 
 @pytest.fixture(scope="session", autouse=True)
