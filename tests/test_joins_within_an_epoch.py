@@ -122,6 +122,7 @@ def test_without_the_setting_nothing_leaves_before_the_epoch_ends(streams: TwoSt
         running(streams.writer(streams.joined("full_outer"), output, checkpoint)) as query,
     ):
         streams.send([row(1, "a", 10)], [row(2, "c", 10)])
+        time_passes(streams, 100, out.rows, "the first matches")
         deadline = time.monotonic() + LOOKS_S
         time_passes(streams, 100, lambda: time.monotonic() > deadline, "several looks")
         # By Spark's watermark, which stands still, it is not late.
@@ -161,6 +162,7 @@ def test_who_is_behind_is_waited_for(
         def is_out() -> bool:
             return (1, None) in pairs(out)
 
+        until(out.rows, "the first matches", within_s=120)
         looks = time.monotonic() + LOOKS_S
 
         def goes_on() -> bool:

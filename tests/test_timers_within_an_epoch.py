@@ -135,6 +135,7 @@ def test_without_the_setting_the_watermark_stands_still(streams: TwoStreams, che
         running(writer(streams, output, checkpoint)),
     ):
         streams.send([row("a", 10)])
+        time_passes(streams, 100, out.rows, "the first rows")
         deadline = time.monotonic() + LOOKS_S
         time_passes(streams, 100, lambda: time.monotonic() > deadline, "several looks")
         streams.send([row("a", 13)])
@@ -160,6 +161,7 @@ def test_a_partition_that_is_behind_is_waited_for(
         running(writer(streams, output, checkpoint)),
     ):
         streams.send([row("a", 10, partition=0), *everywhere(10, partition=1)])
+        until(out.rows, "the first rows", within_s=120)
         looks = time.monotonic() + LOOKS_S
 
         def goes_on() -> bool:
@@ -176,22 +178,6 @@ def test_a_partition_that_is_behind_is_waited_for(
 
             until(catches_up, "the timer", within_s=60)
         assert told(out, "timer") == [("a", 15, 1)]
-
-
-def test_a_stop_while_timers_fire_ends_the_query_alone(
-    streams: TwoStreams, checkpoint: Path, waits_for_silent_partitions: Callable[[str], None]
-) -> None:
-    """What is being read then is native memory, which must not be freed before its reader has ended."""
-    waits_for_silent_partitions(FOR_EVER)
-    for attempt in range(3):
-        output = streams.new_output()
-        with (
-            Collector(streams.servers, output) as out,
-            running(writer(streams, output, checkpoint / str(attempt))),
-        ):
-            streams.send([row(f"k{key}", 10 + key / 1000) for key in range(3000 if attempt == 0 else 0)])
-            time_passes(streams, 100, lambda: told(out, "timer"), "the first timer")
-    assert streams.spark.range(3).count() == 3
 
 
 def random_chunks(seed: int) -> list[list[Sent]]:

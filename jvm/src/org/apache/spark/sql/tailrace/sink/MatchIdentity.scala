@@ -86,8 +86,9 @@ object MatchIdentity {
         node)
   }
 
+  /** On the static side of a further join as well: Spark reads that anew in each epoch. */
   private def changes(query: LogicalPlan): Seq[MatchObstacle] = for {
-    node <- query.collect { case node if node.isStreaming => node }
+    node <- query.collect { case node => node }
     expression <- node.expressions
     cause <- expression.collect { case part if changes(part) => part }
   } yield {
