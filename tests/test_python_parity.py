@@ -143,7 +143,8 @@ def outcome_of(
 
     def run(kind: str, folder: Path) -> Outcome:
         outcome = Outcome()
-        pipeline = Pipeline(spark, kafka, folder / "real-time")
+        # Functions over an iterator are not called together: each type has a worker of its own in each partition.
+        pipeline = Pipeline(spark, kafka, folder / "real-time", input_partitions=1)
         produce(
             pipeline.servers,
             pipeline.input,

@@ -18,11 +18,13 @@ from tests.helpers.topics import Collector, new_topic, produce
 class Pipeline:
     """A query from one fresh topic to another, started and stopped at will."""
 
-    def __init__(self, spark: SparkSession, kafka: EmbeddedKafka | str, checkpoint: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, kafka: EmbeddedKafka | str, checkpoint: Path, *, input_partitions: int = 2
+    ) -> None:
         self.spark = spark
         self.servers = kafka if isinstance(kafka, str) else kafka.bootstrap_servers
         self.checkpoint = checkpoint
-        self.input = new_topic(self.servers, "in")
+        self.input = new_topic(self.servers, "in", partitions=input_partitions)
         self.output = new_topic(self.servers, "out")
 
     def raw(self) -> DataFrame:
