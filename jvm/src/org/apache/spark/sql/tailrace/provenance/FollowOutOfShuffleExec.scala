@@ -1,10 +1,12 @@
 package org.apache.spark.sql.tailrace.provenance
 
+import org.apache.spark.SparkException
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder, UnsafeRow}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.tailrace.feed.LostWriter
 import org.apache.spark.sql.tailrace.latency.{MicroClock, StageProbe}
 import org.apache.spark.sql.tailrace.sink.Replayed
 
@@ -45,7 +47,13 @@ private final class OutOfShuffle(rows: Iterator[InternalRow], current: CurrentRo
   private val tag = new OriginTag(columns)
 
   override def hasNext: Boolean = {
-    val more = rows.hasNext
+    val more =
+      try rows.hasNext
+      catch {
+        case failure: SparkException if LostWriter.isBehind(failure) =>
+          LostWriter.letItSpeak()
+          throw failure
+      }
     if (!more) {
       current.forget()
     }
