@@ -28,6 +28,7 @@ lint: plugin ## Check style and types.
 format: $(READY) ## Put the sources into their canonical form.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python jvm/format.py
 
 plugin: $(READY) ## Compile the Scala plugin if its sources changed.
 	@$(BIN)/python jvm/build.py
