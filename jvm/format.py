@@ -66,7 +66,7 @@ def run(files: list[Path], *, check: bool) -> int:
         answer = subprocess.run([*command(), *arguments], check=False, cwd=ROOT, capture_output=True, text=True)
         # Standard output has only scalafmt's progress.
         lines = [line for line in answer.stderr.splitlines() if line and not line.startswith(PROGRESS)]
-        # The exit code alone is not enough: scalafmt exits with 0 if one file does not parse and another is not formatted.
+        # The exit code is not enough: it is 0 if one file does not parse and another is not formatted.
         if answer.returncode != 0 or lines:
             print("\n".join(lines), file=sys.stderr)
             if check:
