@@ -18,7 +18,7 @@ from tests.helpers.waiting import until
 F: Any = functions
 
 ROWS = 600
-EVERY_ROW = "spark.tailrace.provenance.everyRow"
+EVERY_ROW = "spark.tailrace.origin.everyRow"
 ORIGIN = ("t", "p", "o")
 
 

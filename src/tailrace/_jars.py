@@ -134,7 +134,7 @@ def _download(jar_set: JarSet, ivy: IvyOptions) -> list[Path]:
         "-Dsun.net.client.defaultReadTimeout=30000",
         "-cp",
         os.pathsep.join([str(plugin_jar()), str(spark_jars() / "*")]),
-        "org.apache.spark.sql.tailrace.ResolveJars",
+        "org.apache.spark.sql.tailrace.internals.ResolveJars",
         f"coordinates={','.join(jar_set.coordinates)}",
         f"transitive={str(jar_set.transitive).lower()}",
         *ivy.arguments(),

@@ -3,7 +3,7 @@ package tailrace.testing
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.{DataFrame, Encoders, ForeachWriter, Row}
-import org.apache.spark.sql.tailrace.provenance.CurrentRow
+import org.apache.spark.sql.tailrace.origin.CurrentRow
 
 /** A sink that compares what the engine says of a row's origin with what the row itself says in its columns t, p and o. */
 class OriginCheck extends ForeachWriter[Row] {

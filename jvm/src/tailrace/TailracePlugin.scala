@@ -4,9 +4,9 @@ import java.util.{Collections, Map => JMap}
 
 import org.apache.spark.{SPARK_VERSION, SparkContext}
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
-import org.apache.spark.sql.tailrace.Allowlist
-import org.apache.spark.sql.tailrace.drain.{DrainPoll, Drains, WhichDrains}
-import org.apache.spark.sql.tailrace.latency.{EpochJobs, LiveFigures, Report, Reporter}
+import org.apache.spark.sql.tailrace.internals.Allowlist
+import org.apache.spark.sql.tailrace.epoch.drain.{DrainPoll, Drains, WhichDrains}
+import org.apache.spark.sql.tailrace.metrics.{EpochJobs, LiveFigures, Report, Reporter}
 
 /**
  * Tailrace's entry point in the driver and the executors. Spark refuses to start when this class is missing, which is

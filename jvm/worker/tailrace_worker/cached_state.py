@@ -17,7 +17,7 @@ from pyspark.sql.types import Row, StructType
 
 from tailrace_worker.exact_values import ExactValues, InexactError
 from tailrace_worker.state_client import EpochClient
-from tailrace_worker.values_together import StoredValues
+from tailrace_worker.batched_value_state import StoredValues
 
 #: A list or a map with more entries is not remembered.
 MOST_ENTRIES = 1_000

@@ -18,7 +18,7 @@ from pyspark.sql.streaming import stateful_processor_api_client as state_api
 from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorApiClient, StatefulProcessorHandleState
 from pyspark.sql.types import StructType
 
-from tailrace_worker.values_together import MOST_TOGETHER, StoredValues, ValuesTogether
+from tailrace_worker.batched_value_state import MOST_TOGETHER, BatchedValueState, StoredValues
 
 #: Requests whose answers have not been read. More answers could fill the socket, and then both sides would wait.
 MOST_UNANSWERED = 64
@@ -84,7 +84,7 @@ class EpochClient(StatefulProcessorApiClient):
         self.expiring: set[str] = set()
         #: Variables whose values were read at some time.
         self.read_before: dict[str, StoredValues] = {}
-        self._together = ValuesTogether()
+        self._together = BatchedValueState()
         self.at = KeyState(None, None)
         self._server_key: Any = None
         self._unanswered = 0

@@ -12,12 +12,12 @@ from tailrace.errors import TailraceError
 
 PLUGIN_CLASS = "tailrace.TailracePlugin"
 EXTENSION_CLASS = "tailrace.TailraceExtensions"
-LISTENER_CLASS = "org.apache.spark.sql.tailrace.latency.QueryEvents"
-LIVE_FIGURES_CLASS = "org.apache.spark.sql.tailrace.latency.LiveFigures"
-DROP_DUPLICATES_CLASS = "org.apache.spark.sql.tailrace.state.DropDuplicates"
-DRAINS_CLASS = "org.apache.spark.sql.tailrace.drain.Drains"
+LISTENER_CLASS = "org.apache.spark.sql.tailrace.epoch.QueryEvents"
+LIVE_FIGURES_CLASS = "org.apache.spark.sql.tailrace.metrics.LiveFigures"
+DROP_DUPLICATES_CLASS = "org.apache.spark.sql.tailrace.operators.state.DropDuplicates"
+DRAINS_CLASS = "org.apache.spark.sql.tailrace.epoch.drain.Drains"
 TESTING_PACKAGE = "org.apache.spark.sql.tailrace.testing"
-WARM_WORKERS_CLASS = "org.apache.spark.sql.tailrace.python.WarmWorkers"
+WARM_WORKERS_CLASS = "org.apache.spark.sql.tailrace.operators.python.WorkerWarmup"
 CLIENT_VERSION_KEY = "spark.tailrace.clientVersion"
 
 

@@ -4,9 +4,9 @@ package tailrace.support
 object Operators {
   private val Exec = "org.apache.spark.sql.execution"
   private val Stateful = s"$Exec.streaming.operators.stateful"
-  private val Python = "org.apache.spark.sql.tailrace.python"
-  private val Provenance = "org.apache.spark.sql.tailrace.provenance"
-  private val Latency = "org.apache.spark.sql.tailrace.latency"
+  private val Python = "org.apache.spark.sql.tailrace.operators.python"
+  private val Origin = "org.apache.spark.sql.tailrace.origin"
+  private val Metrics = "org.apache.spark.sql.tailrace.metrics"
 
   private val RowByRow = "Row by row"
   private val Joins = "Joins"
@@ -40,14 +40,14 @@ object Operators {
     yes(
       Joins,
       "stream-stream join",
-      "org.apache.spark.sql.tailrace.join.RealTimeJoinExec",
+      "org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec",
       "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row is there, an " +
         "outer row when an epoch ends, or [before](watermarks.md). [Joins](joins.md)."),
     yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
     yes(
       State,
       "session_window(…)",
-      "org.apache.spark.sql.tailrace.sessions.RealTimeSessionsExec",
+      "org.apache.spark.sql.tailrace.operators.session.RealTimeSessionsExec",
       "an update for each row, with `append` only the closed session. Sessions close when an epoch ends, or [before](sessions.md#when-a-session-closes). [Sessions](sessions.md)."),
     yes(State, "dropDuplicates", s"$Stateful.StreamingDeduplicateExec", "keeps every key, unless a watermark column is among them."),
     yes(
@@ -74,12 +74,12 @@ object Operators {
     yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must give results as it goes."),
     yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle."),
     yes(NeverWritten, "foreach (Python)", s"$Python.RealTimeForeachExec"),
-    yes(NeverWritten, "the origin of a row, noted", s"$Provenance.FollowFromSourceExec"),
-    yes(NeverWritten, "the origin of a row, into a shuffle", s"$Provenance.FollowIntoShuffleExec"),
-    yes(NeverWritten, "the origin of a row, out of a shuffle", s"$Provenance.FollowOutOfShuffleExec"),
-    yes(NeverWritten, "time that passes without a row", "org.apache.spark.sql.tailrace.state.IdleTicksExec"),
-    yes(NeverWritten, "a row that cannot be processed, caught", "org.apache.spark.sql.tailrace.poison.PoisonGuardExec"),
-    yes(NeverWritten, "an epoch's latency in its progress", s"$Latency.LatencyInProgressExec"),
+    yes(NeverWritten, "the origin of a row, noted", s"$Origin.OriginFromSourceExec"),
+    yes(NeverWritten, "the origin of a row, into a shuffle", s"$Origin.OriginIntoShuffleExec"),
+    yes(NeverWritten, "the origin of a row, out of a shuffle", s"$Origin.OriginOutOfShuffleExec"),
+    yes(NeverWritten, "time that passes without a row", "org.apache.spark.sql.tailrace.operators.state.IdleTicksExec"),
+    yes(NeverWritten, "a row that cannot be processed, caught", "org.apache.spark.sql.tailrace.errors.ErrorGuardExec"),
+    yes(NeverWritten, "an epoch's latency in its progress", s"$Metrics.LatencyInProgressExec"),
     yes(NeverWritten, "typed objects in (JVM)", s"$Exec.DeserializeToObjectExec"),
     yes(NeverWritten, "typed objects out (JVM)", s"$Exec.SerializeFromObjectExec"),
     yes(NeverWritten, "typed groupByKey (JVM)", s"$Exec.AppendColumnsExec"),

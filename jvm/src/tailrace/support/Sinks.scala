@@ -12,7 +12,7 @@ object Sinks {
 
   val PythonForeach: Support = yes(
     "foreach (Python)",
-    "org.apache.spark.sql.tailrace.python.PythonForeachTable",
+    "org.apache.spark.sql.tailrace.operators.python.PythonForeachTable",
     "a function, or an object with open, process and close.")
 
   val JvmForeach: Support = yes("foreach (JVM)", s"$Streaming.sources.ForeachWriterTable")
@@ -39,7 +39,7 @@ object Sinks {
     yes("kafka", "org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable"),
     yes(
       "tailrace-kafka",
-      "org.apache.spark.sql.tailrace.sink.TailraceKafkaTable",
+      "org.apache.spark.sql.tailrace.sink.kafka.TailraceKafkaTable",
       "Kafka, each row once, also after a failure."),
     PythonForeach,
     JvmForeach,

@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
-import org.apache.spark.sql.tailrace.provenance.KafkaStream
+import org.apache.spark.sql.tailrace.internals.KafkaStream
 
 /** How old records are when they can first be read: what a producer's waiting costs, before the query has begun. */
 private[preflight] object KafkaAges extends Logging {

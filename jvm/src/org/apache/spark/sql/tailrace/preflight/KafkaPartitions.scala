@@ -6,7 +6,7 @@ import java.util.concurrent.{ExecutionException, TimeoutException}
 import scala.language.reflectiveCalls
 
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
-import org.apache.spark.sql.tailrace.provenance.KafkaStream
+import org.apache.spark.sql.tailrace.internals.KafkaStream
 
 /** How many partitions a Kafka source has now, asked of its brokers with the source's own options, and not for long. */
 private[preflight] object KafkaPartitions {

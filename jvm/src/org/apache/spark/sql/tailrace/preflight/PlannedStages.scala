@@ -9,9 +9,9 @@ import org.apache.spark.sql.execution.{SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
-import org.apache.spark.sql.tailrace.join.RealTimeJoinExec
-import org.apache.spark.sql.tailrace.provenance.Stages
-import org.apache.spark.sql.tailrace.python.{RealTimeEvalPythonExec, RealTimeMapInBatchExec, RealTimeTransformWithStateExec}
+import org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec
+import org.apache.spark.sql.tailrace.operators.python.{RealTimeEvalPythonExec, RealTimeMapInBatchExec, RealTimeTransformWithStateExec}
+import org.apache.spark.sql.tailrace.plan.Stages
 
 import tailrace.support.Operators
 

@@ -18,8 +18,9 @@ import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTime
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryWrapper
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
-import org.apache.spark.sql.tailrace.{CheckRealTimePlan, CheckRealTimeQuery, LogicalOperators, OutputModes, SessionWindows}
-import org.apache.spark.sql.tailrace.sink.{MatchIdentity, MatchObstacle}
+import org.apache.spark.sql.tailrace.epoch.CheckRealTimePlan
+import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, SessionWindows}
+import org.apache.spark.sql.tailrace.sink.kafka.{MatchIdentity, MatchObstacle}
 
 import tailrace.support.{Operators, Support, Unsupported}
 

@@ -10,8 +10,8 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper
-import org.apache.spark.sql.tailrace.{SessionWindows, StreamJoins}
 import org.apache.spark.sql.types.LongType
+import org.apache.spark.sql.tailrace.plan.{SessionWindows, StreamJoins}
 
 /** What the logical plan tells of a query's state, time and Python code. */
 private[preflight] object QueryParts {

@@ -16,10 +16,10 @@ import org.apache.spark.sql.execution.datasources.v2.{StreamingDataSourceV2Relat
 import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqMetadata, OffsetSeqMetadataBase}
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamingRelation, WatermarkPropagator}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.tailrace.{OutputModes, SessionWindows}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.util.Utils
+import org.apache.spark.sql.tailrace.plan.{OutputModes, SessionWindows}
 
 /**
  * Plans the first epoch of a real-time query as Spark itself would, without a checkpoint, a sink or a broker: sources

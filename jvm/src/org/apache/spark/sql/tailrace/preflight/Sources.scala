@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
 import org.apache.spark.sql.connector.catalog.{SupportsRead, TableCapability}
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, SupportsRealTimeMode}
 import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation
-import org.apache.spark.sql.tailrace.provenance.KafkaStream
 import org.apache.spark.util.Utils
+import org.apache.spark.sql.tailrace.internals.KafkaStream
 
 /**
  * What a query reads.

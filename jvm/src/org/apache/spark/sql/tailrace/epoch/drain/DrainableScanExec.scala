@@ -1,0 +1,113 @@
+package org.apache.spark.sql.tailrace.epoch.drain
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.connector.metric.CustomTaskMetric
+import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan}
+import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, PartitionOffset, SupportsRealTimeRead}
+import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead.RecordStatus
+import org.apache.spark.sql.execution.datasources.v2.{LowLatencyClock, RealTimeStreamScanExec}
+import org.apache.spark.sql.tailrace.internals.KafkaPartition
+import org.apache.spark.sql.tailrace.metrics.TaskIdentity
+
+/**
+ * Spark's own scan, whose epoch can be ended early: its readers then say that there are no more rows, as they do when
+ * the epoch's time is over, and everything that follows is the usual end of an epoch. It can also be made to last longer, until
+ * the rows of an older run are caught up with.
+ */
+final class DrainableScanExec(
+    output: Seq[Attribute],
+    @transient scan: Scan,
+    @transient stream: MicroBatchStream,
+    @transient start: Offset,
+    batchDurationMs: Long)
+    extends RealTimeStreamScanExec(output, scan, stream, start, batchDurationMs) {
+  private var catchUp: Option[(Map[(String, Int), Long], Long)] = None
+
+  /** Lasts so long, and until these records have been read. */
+  def lasts(durationMs: Long, until: Map[(String, Int), Long]): Unit = catchUp = Some((until, durationMs))
+
+  override lazy val readerFactory: PartitionReaderFactory = {
+    val targets = catchUp.map { case (until, durationMs) =>
+      new CatchUpTargets(until, LowLatencyClock.getTimeMillis() + durationMs, output.indexWhere(_.name == "offset"))
+    }
+    new DrainableReaderFactory(stream.createReaderFactory(), targets)
+  }
+
+  override def nodeName: String = "RealTimeStreamScan"
+}
+
+/** Which record of each partition to read before the epoch may end, and when it would end otherwise. */
+private final class CatchUpTargets(until: Map[(String, Int), Long], endsAt: Long, offsetColumn: Int) extends Serializable {
+  def of(partition: InputPartition): CatchUp = {
+    val target = KafkaPartition.of(partition).flatMap(at => until.get((at.topic, at.partition)).filter(_ >= at.fromOffset))
+    new CatchUp(target.getOrElse(CatchUp.None), endsAt, offsetColumn)
+  }
+}
+
+private final class CatchUp(target: Long, val endsAt: Long, offsetColumn: Int) {
+  private var isBehind = target != CatchUp.None
+  private var lastReadAt = LowLatencyClock.getTimeMillis()
+
+  def read(row: InternalRow, now: Long): Unit = if (isBehind) {
+    lastReadAt = now
+    isBehind = row.getLong(offsetColumn) < target
+  }
+
+  /** A record that does not come any more, because Kafka has deleted it, is not waited for for ever. */
+  def isOver(now: Long): Boolean = !isBehind || now > math.max(endsAt, lastReadAt + CatchUp.PatienceMs)
+}
+
+private object CatchUp {
+  val None: Long = -1L
+  private val PatienceMs = 10000L
+}
+
+private final class DrainableReaderFactory(factory: PartitionReaderFactory, targets: Option[CatchUpTargets])
+    extends PartitionReaderFactory {
+  override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
+    factory.createReader(partition) match {
+      case reader: SupportsRealTimeRead[InternalRow @unchecked] =>
+        val run = TaskContext.get().getLocalProperty(TaskIdentity.RunKey)
+        new DrainableReader(reader, run, targets.map(_.of(partition)).orNull)
+      // Spark says what is wrong with it.
+      case other => other
+    }
+}
+
+private final class DrainableReader(reader: SupportsRealTimeRead[InternalRow], run: String, catchUp: CatchUp)
+    extends SupportsRealTimeRead[InternalRow] {
+  import DrainableReader._
+
+  override def nextWithTimeout(startedAt: java.lang.Long, timeoutMs: java.lang.Long): RecordStatus = {
+    val end = if (catchUp == null) startedAt + timeoutMs else catchUp.endsAt
+    var now = startedAt.longValue
+    var status = NoRecord
+    // A source cannot be woken up: it is asked to wait for short times only.
+    while (!status.hasRecord && !isOver(now, end)) {
+      status = reader.nextWithTimeout(now, math.max(ShortestWaitMs, math.min(end - now, LongestWaitMs)))
+      if (!status.hasRecord) {
+        now = LowLatencyClock.getTimeMillis()
+      } else if (catchUp != null) {
+        catchUp.read(reader.get(), now)
+      }
+    }
+    status
+  }
+
+  private def isOver(now: Long, end: Long): Boolean =
+    (now >= end || Drains.isAsked(run)) && (catchUp == null || catchUp.isOver(now))
+
+  override def next(): Boolean = reader.next()
+  override def get(): InternalRow = reader.get()
+  override def getOffset(): PartitionOffset = reader.getOffset
+  override def currentMetricsValues(): Array[CustomTaskMetric] = reader.currentMetricsValues()
+  override def close(): Unit = reader.close()
+}
+
+private object DrainableReader {
+  private val ShortestWaitMs = 1L
+  private val LongestWaitMs = 50L
+  private val NoRecord = RecordStatus.newStatusWithoutArrivalTime(false)
+}

@@ -1,0 +1,81 @@
+package org.apache.spark.sql.tailrace.errors
+
+import java.util.UUID
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
+import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
+import org.apache.spark.sql.tailrace.internals.KafkaStream
+import org.apache.spark.sql.tailrace.plan.Stages
+import org.apache.spark.sql.tailrace.preflight.Rehearsal
+import org.apache.spark.sql.tailrace.sink.kafka.SinkOptions
+
+import tailrace.TailraceException
+
+/** What to do with a record that cannot be processed. */
+sealed trait ErrorPolicy extends Serializable {
+  /** Whether the query goes on without the record. */
+  def goesOn: Boolean = true
+}
+
+object ErrorPolicy {
+  case object Fail extends ErrorPolicy {
+    override def goesOn: Boolean = false
+  }
+
+  final case class Drop(perMinute: Int) extends ErrorPolicy
+
+  /** @param sources how to reach the brokers of each topic that is read, for the record as it was */
+  final case class DeadLetter(topic: String, perMinute: Int, query: String, sources: Map[String, SinkOptions])
+      extends ErrorPolicy
+
+  val ActionKey = "onError"
+  val TopicKey = "deadLetterTopic"
+  val LimitKey = "errorsPerMinute"
+  private val DefaultLimit = 60
+
+  /** Of the query that is being planned: from the options of its writer. */
+  def of(plan: SparkPlan): ErrorPolicy = {
+    val context = plan.session.sparkContext
+    val execution = Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY)).filterNot(_ => Rehearsal.isOne(plan))
+      .flatMap(id => Option(plan.session.sharedState.activeStreamingQueries.get(UUID.fromString(id))))
+    execution.filter(_ => Stages.reads(plan)).collect { case run: MicroBatchExecution => from(optionsOf(run), plan, run.id) }
+      .getOrElse(Fail)
+  }
+
+  private def from(options: Map[String, String], plan: SparkPlan, query: UUID): ErrorPolicy = {
+    val perMinute = options.get(LimitKey).fold(DefaultLimit) { text =>
+      text.trim.toIntOption.filter(_ > 0).getOrElse(throw bad(s"$LimitKey is '$text', which is no number", "give a number."))
+    }
+    options.getOrElse(ActionKey, "fail").trim match {
+      case "fail" => Fail
+      case "drop" => Drop(perMinute)
+      case "dead-letter" =>
+        val topic = options.get(TopicKey).map(_.trim).filter(_.nonEmpty).getOrElse(
+          throw bad(s"$ActionKey is dead-letter, and there is no topic for them", s".option(\"$TopicKey\", \"…\")"))
+        DeadLetter(topic, perMinute, query.toString, sourcesOf(plan))
+      case other => throw bad(s"$ActionKey is '$other'", "choose fail, dead-letter or drop.")
+    }
+  }
+
+  private def sourcesOf(plan: SparkPlan): Map[String, SinkOptions] = plan.collect {
+    case scan: RealTimeStreamScanExec =>
+      val kafka = KafkaStream.clientParams(scan.stream).getOrElse(
+        throw bad(s"$ActionKey is dead-letter, and the source ${scan.stream} is not Kafka", "read from Kafka, or choose drop."))
+      val options = SinkOptions.forAnyClient(kafka.asScala.toMap.map { case (key, value) => key -> String.valueOf(value) })
+      // A topic that appears later is reached like the others.
+      KafkaStream.offsetsIn(scan.start).keys.map(_._1 -> options).toSeq :+ ("" -> options)
+  }.flatten.toMap
+
+  private def optionsOf(run: MicroBatchExecution): Map[String, String] = {
+    val field = classOf[MicroBatchExecution].getDeclaredFields.find(_.getName.endsWith("extraOptions")).getOrElse(
+      throw new NoSuchFieldException("MicroBatchExecution.extraOptions"))
+    field.setAccessible(true)
+    CaseInsensitiveMap(field.get(run).asInstanceOf[Map[String, String]])
+  }
+
+  private def bad(problem: String, fix: String) = new TailraceException("TAILRACE_BAD_ERROR_POLICY", s"$problem.", fix)
+}

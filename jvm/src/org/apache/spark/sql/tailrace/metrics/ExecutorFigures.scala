@@ -1,0 +1,87 @@
+package org.apache.spark.sql.tailrace.metrics
+
+import java.util.{Set => JSet}
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.TaskContext
+
+/** What the tasks of this JVM record, until the reporter has fetched it. */
+private[tailrace] object ExecutorFigures {
+  private val series = ConcurrentHashMap.newKeySet[Series]()
+  private val sources = ConcurrentHashMap.newKeySet[SourceProbe]()
+  private val leftOutRecords = new ConcurrentHashMap[String, LeftOutNews]
+  private val sinks = ConcurrentHashMap.newKeySet[SinkProbe]()
+
+  /** For as long as the task runs. */
+  def open(opened: Series): Series = {
+    series.add(opened)
+    TaskContext.get().addTaskCompletionListener[Unit](_ => opened.close())
+    opened
+  }
+
+  def open(opened: SourceProbe): SourceProbe = {
+    sources.add(opened)
+    opened
+  }
+
+  def open(opened: SinkProbe): SinkProbe = {
+    sinks.add(opened)
+    opened
+  }
+
+  /** A record that could not be processed. */
+  def leftOut(run: String, error: String): Unit =
+    leftOutRecords.merge(run, LeftOutNews(run, 1, error), (before, one) => one.copy(records = before.records + 1))
+
+  // The following are for one thread at a time.
+
+  def seriesNews(): Array[SeriesNews] = {
+    val merged = mutable.HashMap.empty[SeriesKey, BucketCounts]
+    drain(series)(_.isClosed) { one =>
+      one.foreachNew((bucket, count) => merged.getOrElseUpdate(one.key, new BucketCounts).add(bucket, count))
+    }
+    merged.iterator.map { case (key, counts) => SeriesNews(key, counts.flat) }.toArray
+  }
+
+  def leftOutNews(): Array[LeftOutNews] = leftOutRecords.keySet.asScala.toArray.flatMap(run => Option(leftOutRecords.remove(run)))
+
+  def readNews(): Array[ReadNews] = {
+    val news = mutable.ArrayBuffer.empty[ReadNews]
+    drain(sources)(_.isClosed)(news ++= _.news())
+    news.toArray
+  }
+
+  def writeNews(): Array[WriteNews] = {
+    val news = mutable.ArrayBuffer.empty[WriteNews]
+    drain(sinks)(_.isClosed)(news ++= _.news())
+    news.groupMapReduce(_.run)(_.rows)(_ + _).map { case (run, rows) => WriteNews(run, rows) }.toArray
+  }
+
+  private def drain[T](open: JSet[T])(isClosed: T => Boolean)(use: T => Unit): Unit = open.asScala.foreach { one =>
+    // Asked first: what the task records until it closes is then among the news.
+    val last = isClosed(one)
+    use(one)
+    if (last) {
+      open.remove(one)
+    }
+  }
+}
+
+/** Sums of counts by bucket. */
+private[metrics] final class BucketCounts extends Serializable {
+  private val counts = mutable.LongMap.empty[Long]
+
+  def add(bucket: Int, count: Long): Unit = counts.update(bucket, counts.getOrElse(bucket, 0L) + count)
+
+  def addAll(flat: Array[Long]): Unit = flat.grouped(2).foreach(pair => add(pair(0).toInt, pair(1)))
+
+  def isEmpty: Boolean = counts.isEmpty
+
+  def total: Long = counts.values.sum
+
+  /** Bucket, count, bucket, count and so on. */
+  def flat: Array[Long] = counts.iterator.flatMap { case (bucket, count) => Iterator(bucket, count) }.toArray
+}

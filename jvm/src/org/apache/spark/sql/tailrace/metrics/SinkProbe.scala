@@ -1,0 +1,76 @@
+package org.apache.spark.sql.tailrace.metrics
+
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, SourcePartition}
+
+
+/** Times the rows of a task as they are handed to the sink and, where the sink tells, acknowledged. */
+final class SinkProbe(task: TaskIdentity, current: CurrentRow, stage: Int, behindShuffle: Boolean) {
+  import SinkProbe._
+
+  private val ofPlaces = new Array[PlaceSeries](math.min(current.places.length, MostPlaces) + 1)
+  private val within = if (behindShuffle) task.ofStage(Figure.Stage, stage) else null
+  private val calls = task.ofStage(Figure.Sink, stage)
+  // Written by the task's thread only; a figure that the reporter sees a moment late does no harm.
+  private var rows = 0L
+  private var reportedRows = 0L
+
+  /** The row is about to be handed over; null if nobody knows where it came from. */
+  def hands(now: Long): PlaceSeries = {
+    val series = if (current.place < 0) null else seriesOf(current.place)
+    if (series != null) {
+      series.processing.record(now - current.readAt, current.weight)
+      if (within != null) {
+        within.record(now - current.enteredAt, current.weight)
+      }
+    }
+    series
+  }
+
+  def called(micros: Long, weight: Int): Unit = calls.record(micros, weight)
+
+  def delivered(series: PlaceSeries, recordedAt: Long, now: Long, weight: Int): Unit =
+    if (series != null && recordedAt >= 0) {
+      series.endToEnd.record(now - recordedAt, weight)
+    }
+
+  /** For a sink that tells. */
+  def acknowledgements(): Series = task.ofStage(Figure.Acknowledgement, stage)
+
+  /** One more row was handed over, timed or not. */
+  def counted(): Unit = rows += 1
+
+  /** Rows since the last time. */
+  private[metrics] def news(): Option[WriteNews] = {
+    val now = rows
+    val since = now - reportedRows
+    reportedRows = now
+    Option.when(since > 0)(WriteNews(task.run, since))
+  }
+
+  private[metrics] def isClosed: Boolean = calls.isClosed
+
+  /** What the task recorded end to end, over all places. */
+  def foreachEndToEnd(use: (Int, Long) => Unit): Unit = ofPlaces.filter(_ != null).foreach(_.endToEnd.foreach(use))
+
+  private def seriesOf(place: Int): PlaceSeries = {
+    val index = math.min(place, ofPlaces.length - 1)
+    if (ofPlaces(index) == null) {
+      val known = if (place < MostPlaces) current.places(place).getOrElse(Others) else Others
+      ofPlaces(index) = new PlaceSeries(
+        task.ofPlace(Figure.Processing, stage, known),
+        task.ofPlace(Figure.EndToEnd, stage, known))
+    }
+    ofPlaces(index)
+  }
+}
+
+private[metrics] final class PlaceSeries(val processing: Series, val endToEnd: Series)
+
+object SinkProbe {
+  // Behind a shuffle every task sees rows of every place; this bounds its memory.
+  private val MostPlaces = 256
+  private val Others = SourcePartition("others", -1)
+
+  def ofThisTask(stage: Int): SinkProbe = ExecutorFigures.open(
+    new SinkProbe(TaskIdentity.ofThisTask(), CurrentRow.ofThisTask(), stage, behindShuffle = stage > 0))
+}

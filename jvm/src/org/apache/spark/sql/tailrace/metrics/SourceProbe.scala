@@ -1,0 +1,55 @@
+package org.apache.spark.sql.tailrace.metrics
+
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, SourcePartition}
+
+
+/** Watches a task read its partition of a source: how long records had waited, how far it is, when it began and ended. */
+final class SourceProbe(task: TaskIdentity, val place: SourcePartition, queue: Series, startsAt: Option[Long]) {
+  // Written by the task's thread only; a figure that the reporter sees a moment late does no harm.
+  @volatile private var beganAt = 0L
+  @volatile private var endedAt = 0L
+  private var rows = 0L
+  private var offset = startsAt.fold(CurrentRow.Unknown)(_ - 1)
+  private var reportedRows = 0L
+  private var reportedEnd = false
+
+  /** Is about to ask for a row. */
+  def waits(): Unit = if (beganAt == 0L) {
+    beganAt = MicroClock.now()
+  }
+
+  def read(at: Long): Unit = {
+    offset = at
+    rows += 1
+  }
+
+  def timed(recordedAt: Long, now: Long, weight: Int): Unit =
+    if (recordedAt >= 0) {
+      queue.record(now - recordedAt, weight)
+    }
+
+  /** The epoch's input is over. */
+  def ended(): Unit = if (endedAt == 0L) {
+    endedAt = MicroClock.now()
+  }
+
+  /** None when nobody needs to be told again. */
+  private[metrics] def news(): Option[ReadNews] = {
+    val (now, end) = (rows, endedAt)
+    val isNew = now > reportedRows || (end != 0L && !reportedEnd)
+    val told = ReadNews(task.run, task.epoch, place.topic, place.partition, beganAt, end, offset, now - reportedRows)
+    reportedRows = now
+    reportedEnd = end != 0L
+    Option.when(beganAt != 0L && (isNew || end == 0L))(told)
+  }
+
+  private[metrics] def isClosed: Boolean = queue.isClosed
+}
+
+object SourceProbe {
+  def ofThisTask(place: Option[SourcePartition], stage: Int, startsAt: Option[Long]): SourceProbe = {
+    val task = TaskIdentity.ofThisTask()
+    val known = place.getOrElse(SourcePartition("", task.partition))
+    ExecutorFigures.open(new SourceProbe(task, known, task.ofPlace(Figure.SourceQueue, stage, known), startsAt))
+  }
+}

@@ -1,0 +1,15 @@
+package org.apache.spark.sql.tailrace.metrics
+
+/** Times rows as they come into a task through a shuffle and leave it towards the next. */
+final class StageProbe(task: TaskIdentity, stage: Int) {
+  private lazy val shuffle = task.ofStage(Figure.Shuffle, stage)
+  private lazy val within = task.ofStage(Figure.Stage, stage)
+
+  def entered(afterMicros: Long, weight: Int): Unit = shuffle.record(afterMicros, weight)
+
+  def left(afterMicros: Long, weight: Int): Unit = within.record(afterMicros, weight)
+}
+
+object StageProbe {
+  def ofThisTask(stage: Int): StageProbe = new StageProbe(TaskIdentity.ofThisTask(), stage)
+}

@@ -1,0 +1,135 @@
+package org.apache.spark.sql.tailrace.operators.join
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{BasePredicate, GenericInternalRow, JoinedRow, UnsafeRow}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOpStateStoreCheckpointInfo
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.{JoinStateStoreCkptInfo, JoinStateWatermarkPredicates}
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager.KeyToValuePair
+import org.apache.spark.sql.execution.streaming.state.StateStoreMetrics
+import org.apache.spark.util.CompletionIterator
+import org.apache.spark.sql.tailrace.operators.input.InputRow
+
+/** Joins the rows of one partition, one at a time, whichever side they are of. */
+private[join] final class JoinTask(
+    joinType: JoinType,
+    left: JoinSideState,
+    right: JoinSideState,
+    leftColumns: Int,
+    rightColumns: Int,
+    matches: BasePredicate,
+    stateFormatVersion: Int) {
+  private val joined = new JoinedRow
+  private val noLeft = new GenericInternalRow(leftColumns)
+  private val noRight = new GenericInternalRow(rightColumns)
+
+  /** So far. */
+  var updatedRows = 0L
+  var removedByMatches = 0L
+
+  def isLate(arrival: InputRow): Boolean = sideOf(arrival).isLate.eval(arrival.row)
+
+  /** What the row makes with those of the other side; when all of it has been taken, the row itself is kept. */
+  def join(arrival: InputRow): Iterator[InternalRow] = {
+    val (own, row, isLeft) = (sideOf(arrival), arrival.row.asInstanceOf[UnsafeRow], isOfLeft(arrival))
+    if (!own.mayMatch.eval(row)) {
+      if (isOuter(isLeft)) Iterator.single(alone(row, isLeft)) else Iterator.empty
+    } else {
+      val key = own.keyOf(row)
+      val found = matchesOf(key, row, isLeft)
+      val isMatched = found.hasNext
+      CompletionIterator[InternalRow, Iterator[InternalRow]](
+        resultsOf(row, isLeft, found),
+        // A row of a left semi join that has been passed on is not needed again.
+        if (!(joinType == LeftSemi && isLeft && isMatched)) {
+          own.state.append(key, row, isMatched)
+          updatedRows += 1
+        })
+    }
+  }
+
+  private def matchesOf(key: UnsafeRow, row: UnsafeRow, isLeft: Boolean): Iterator[JoinedRow] = {
+    def pair(other: InternalRow): JoinedRow =
+      if (isLeft) joined.withLeft(row).withRight(other) else joined.withLeft(other).withRight(row)
+    val others = (if (isLeft) right else left).state
+    if (joinType == LeftSemi && !isLeft) {
+      others.getJoinedRowsAndRemoveMatched(key, pair, matches.eval).map { found =>
+        removedByMatches += 1
+        found
+      }
+    } else {
+      // As Spark does: only its newest format leaves out what nobody will ask for.
+      val asksWhetherMatched = isOuter(!isLeft)
+      others.getJoinedRows(
+        key, pair, matches.eval, skipUpdatingMatchedFlag = stateFormatVersion == 4 && !asksWhetherMatched)
+    }
+  }
+
+  private def resultsOf(row: UnsafeRow, isLeft: Boolean, found: Iterator[JoinedRow]): Iterator[InternalRow] =
+    if (joinType != LeftSemi) {
+      found
+    } else if (!isLeft) {
+      found.map(_.getLeft)
+    } else if (found.hasNext) {
+      Iterator.single(row)
+    } else {
+      Iterator.empty
+    }
+
+  /** Whether rows of the side are passed on even if they match nothing. */
+  private def isOuter(isLeft: Boolean): Boolean = joinType match {
+    case FullOuter => true
+    case LeftOuter => isLeft
+    case RightOuter => !isLeft
+    case _ => false
+  }
+
+  private def alone(row: InternalRow, isLeft: Boolean): InternalRow =
+    if (isLeft) joined.withLeft(row).withRight(noRight) else joined.withLeft(noLeft).withRight(row)
+
+  /** Rows whose time is over and that have matched nothing. They are forgotten; to be read to the end. */
+  def outerRows(removal: JoinStateWatermarkPredicates): Iterator[InternalRow] = {
+    def of(isLeft: Boolean): Iterator[InternalRow] =
+      if (!isOuter(isLeft)) {
+        Iterator.empty
+      } else {
+        val old = if (isLeft) left.removed(removal.left) else right.removed(removal.right)
+        old.filterNot(_.matched).map((row: KeyToValuePair) => alone(row.value, isLeft))
+      }
+    // The second only after the first: both may be in one store, which is changed while it is read.
+    of(isLeft = true) ++ of(isLeft = false)
+  }
+
+  /** Then forgets, on sides whose old rows are not passed on. */
+  def removeTheRest(removal: JoinStateWatermarkPredicates): Long =
+    (if (isOuter(isLeft = true)) 0L else left.remove(removal.left)) +
+      (if (isOuter(isLeft = false)) 0L else right.remove(removal.right))
+
+  def commit(hasOneStore: Boolean): Unit = {
+    left.state.commit()
+    if (!hasOneStore) {
+      right.state.commit()
+    }
+  }
+
+  def storeMetrics(hasOneStore: Boolean): StateStoreMetrics =
+    if (hasOneStore) left.state.metrics else StateStoreMetrics.combine(Seq(left.state.metrics, right.state.metrics))
+
+  def checkpointInfo(hasOneStore: Boolean): StatefulOpStateStoreCheckpointInfo =
+    if (hasOneStore) {
+      val store = left.state.getLatestCheckpointInfo().keyToNumValues
+      StatefulOpStateStoreCheckpointInfo(
+        store.partitionId,
+        store.batchVersion,
+        store.stateStoreCkptId.map(Array(_)),
+        store.baseStateStoreCkptId.map(Array(_)))
+    } else {
+      SymmetricHashJoinStateManager.mergeStateStoreCheckpointInfo(
+        JoinStateStoreCkptInfo(left.state.getLatestCheckpointInfo(), right.state.getLatestCheckpointInfo()))
+    }
+
+  private def isOfLeft(arrival: InputRow): Boolean = arrival.input == 0
+
+  private def sideOf(arrival: InputRow): JoinSideState = if (isOfLeft(arrival)) left else right
+}

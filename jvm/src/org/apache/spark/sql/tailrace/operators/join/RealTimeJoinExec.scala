@@ -1,0 +1,208 @@
+package org.apache.spark.sql.tailrace.operators.join
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.TaskContext
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, Predicate, UnsafeProjection}
+import org.apache.spark.sql.catalyst.plans.{JoinType, LeftSemi}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.{JoinStateManagerStoreGenerator, StreamingSymmetricHashJoinExec, SymmetricHashJoinStateManager}
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
+import org.apache.spark.sql.execution.streaming.state.StateStoreConf
+import org.apache.spark.sql.internal.{SessionState, SQLConf}
+import org.apache.spark.sql.streaming.OutputMode
+import org.apache.spark.util.SerializableConfiguration
+import org.apache.spark.sql.tailrace.operators.input.{ThreadFedInput, OriginTrackedRows}
+import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, UsesOrigins}
+
+/**
+ * Spark's join of two streams with another way to read them: both sides at once, so that two rows that belong together are
+ * passed on as soon as the second one is there. What it keeps, under which names and for how long, and what it reports, is
+ * Spark's: the checkpoint can be carried on in micro-batch and back.
+ */
+final class RealTimeJoinExec(
+    leftKeys: Seq[Expression],
+    rightKeys: Seq[Expression],
+    joinType: JoinType,
+    condition: JoinConditionSplitPredicates,
+    stateInfo: Option[StatefulOperatorStateInfo],
+    eventTimeWatermarkForLateEvents: Option[Long],
+    eventTimeWatermarkForEviction: Option[Long],
+    stateWatermarkPredicates: JoinStateWatermarkPredicates,
+    stateFormatVersion: Int,
+    left: SparkPlan,
+    right: SparkPlan,
+    outputMode: Option[OutputMode])
+    extends StreamingSymmetricHashJoinExec(
+      leftKeys,
+      rightKeys,
+      joinType,
+      condition,
+      stateInfo,
+      eventTimeWatermarkForLateEvents,
+      eventTimeWatermarkForEviction,
+      stateWatermarkPredicates,
+      stateFormatVersion,
+      left,
+      right,
+      outputMode)
+    with UsesOrigins {
+  import SideTimes.ordinalOfWatermark
+
+  override def nodeName: String = "RealTimeJoin"
+
+  /** If rows are to leave within an epoch. */
+  private lazy val removesEarly: Option[IntraEpochWatermark] = IntraEpochWatermark.of(Seq(left, right), conf)
+
+  override def usesOrigins: Boolean = removesEarly.isDefined
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
+    metrics // made on the driver, before tasks count
+    val storeConf = new StateStoreConf(conf)
+    val hadoopConf = SerializableConfiguration.broadcast(
+      sparkContext,
+      SessionState.newHadoopConf(sparkContext.hadoopConfiguration, conf))
+    val (leftInput, leftPartitions) = IntraEpochWatermark.execute(left)
+    val (rightInput, rightPartitions) = IntraEpochWatermark.execute(right)
+    val early = removesEarly
+    OriginTrackedRows.of(leftInput).stateStoreAwareZipPartitions(
+      OriginTrackedRows.of(rightInput), getStateInfo, stateStoreNames, coordinator) { (partition, leftRows, rightRows) =>
+      val inputs = Seq(leftRows, rightRows).map(_.asInstanceOf[OriginTrackedRows])
+      val removal = early.map { within =>
+        new EarlyRemoval(within.inTask(Seq(leftPartitions, rightPartitions)), within.times, timesAt)
+      }
+      join(partition, inputs, removal, storeConf, hadoopConf.value.value)
+    }
+  }
+
+  private def timesAt(watermarkMs: Long): JoinTimes = JoinTimes(
+    late = Seq(left, right).map(side => IntraEpochWatermark.lateness(side.output, watermarkMs, conf)),
+    removal = getStateWatermarkPredicates(
+      left.output,
+      right.output,
+      leftKeys,
+      rightKeys,
+      condition.full,
+      eventTimeWatermarkForEviction = Some(watermarkMs),
+      eventTimeWatermarkForLateEvents = None,
+      useFirstEventTimeColumn = !conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE)))
+
+  private def join(
+      partition: Int,
+      inputs: Seq[OriginTrackedRows],
+      early: Option[EarlyRemoval],
+      storeConf: StateStoreConf,
+      hadoopConf: Configuration): Iterator[InternalRow] = {
+    val bothSides = left.output ++ right.output
+    val matches = Predicate.create(condition.bothSides.getOrElse(Literal(true)), bothSides)
+    val checkpoints =
+      SymmetricHashJoinStateManager.getStateStoreCheckpointIds(partition, getStateInfo.stateStoreCkptIds, hasOneStore)
+    val stores = new JoinStateManagerStoreGenerator()
+    val skippedNulls = Option.when(storeConf.skipNullsForStreamStreamJoins)(longMetric("skippedNullValueCount"))
+    val watermarkInKeys = ordinalOfWatermark(leftKeys).orElse(ordinalOfWatermark(rightKeys))
+
+    def sideOf(side: JoinSide): JoinSideState = {
+      val (input, keys, filter, ids) = side match {
+        case LeftSide =>
+          (left.output, leftKeys, condition.leftSideOnly, checkpoints.left)
+        case RightSide =>
+          (right.output, rightKeys, condition.rightSideOnly, checkpoints.right)
+      }
+      val state = SymmetricHashJoinStateManager(
+        joinSide = side,
+        inputValueAttributes = input,
+        joinKeys = keys,
+        stateInfo = stateInfo,
+        storeConf = storeConf,
+        hadoopConf = hadoopConf,
+        partitionId = partition,
+        keyToNumValuesStateStoreCkptId = ids.keyToNumValues,
+        keyWithIndexToValueStateStoreCkptId = ids.keyWithIndexToValue,
+        stateFormatVersion = stateFormatVersion,
+        skippedNullValueCount = skippedNulls,
+        joinStoreGenerator = stores,
+        joinKeyOrdinalForWatermark = watermarkInKeys)
+      new JoinSideState(
+        state,
+        keyOf = UnsafeProjection.create(keys, input),
+        mayMatch = Predicate.create(filter.getOrElse(Literal(true)), input),
+        isLate = SideTimes.lateness(input, eventTimeWatermarkForLateEvents, conf),
+        input)
+    }
+
+    val task = new JoinTask(joinType, sideOf(LeftSide), sideOf(RightSide), left.output.length, right.output.length, matches, stateFormatVersion)
+    val projection =
+      if (joinType == LeftSemi) UnsafeProjection.create(output, output) else UnsafeProjection.create(bothSides, output)
+    val outputRow = CurrentRow.ofThisTask()
+    val arrivals = new ThreadFedInput(inputs, "join", TaskContext.get())
+    val (rowsOut, rowsLate) = (longMetric("numOutputRows"), longMetric("numRowsDroppedByWatermark"))
+    def onEnd(times: WorkTimes): Unit = {
+      early.foreach(longMetric("numRemovedStateRows") += _.removed)
+      commit(task, times)
+    }
+    new JoinedRows(task, stateWatermarkPredicates, early, arrivals, outputRow, onLate = () => rowsLate += 1, onEnd).map { row =>
+      rowsOut += 1
+      projection(row)
+    }
+  }
+
+  /** After the last row: forgets what no row can match any more, and keeps the rest. */
+  private def commit(task: JoinTask, times: WorkTimes): Unit = {
+    longMetric("allUpdatesTimeMs") += times.updatesMs
+    longMetric("numRemovedStateRows") += task.removedByMatches
+    longMetric("allRemovalsTimeMs") += times.outerRowsMs + timeTakenMs {
+      longMetric("numRemovedStateRows") += task.removeTheRest(stateWatermarkPredicates)
+    }
+    longMetric("commitTimeMs") += timeTakenMs {
+      task.commit(hasOneStore)
+      val ofStores = task.storeMetrics(hasOneStore)
+      if (StatefulOperatorStateInfo.enableStateStoreCheckpointIds(conf)) {
+        setStateStoreCheckpointInfo(task.checkpointInfo(hasOneStore))
+      }
+      longMetric("numUpdatedStateRows") += task.updatedRows
+      longMetric("numTotalStateRows") += ofStores.numKeys
+      longMetric("stateMemory") += ofStores.memoryUsedBytes
+      setStoreCustomMetrics(ofStores.customMetrics)
+      setStoreInstanceMetrics(ofStores.instanceMetrics)
+    }
+    setOperatorMetrics(numStateStoreInstances = if (hasOneStore) 1 else stateStoreNames.length)
+  }
+
+  // Since this version of the format, both sides are in one store, as column families.
+  private def hasOneStore: Boolean = stateFormatVersion >= 3
+
+  override protected def withNewChildrenInternal(newLeft: SparkPlan, newRight: SparkPlan): StreamingSymmetricHashJoinExec =
+    RealTimeJoinExec.of(this, newLeft, newRight)
+
+  // Spark keeps a node whose replacement is equal to it.
+  override def canEqual(other: Any): Boolean = other.isInstanceOf[RealTimeJoinExec]
+  override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)
+  override def hashCode(): Int = super.hashCode()
+}
+
+object RealTimeJoinExec {
+
+  /** The same join, of these sides. */
+  def of(join: StreamingSymmetricHashJoinExec, left: SparkPlan, right: SparkPlan): RealTimeJoinExec = {
+    val replaced = new RealTimeJoinExec(
+      join.leftKeys,
+      join.rightKeys,
+      join.joinType,
+      join.condition,
+      join.stateInfo,
+      join.eventTimeWatermarkForLateEvents,
+      join.eventTimeWatermarkForEviction,
+      join.stateWatermarkPredicates,
+      join.stateFormatVersion,
+      left,
+      right,
+      join.outputMode)
+    replaced.copyTagsFrom(join)
+    replaced
+  }
+}

@@ -1,0 +1,72 @@
+package org.apache.spark.sql.tailrace.operators.python
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.TaskContext
+import org.apache.spark.api.python.{ChainedPythonFunctions, PythonEvalType}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.errors.QueryExecutionErrors
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.python.EvalPythonExec.ArgumentMetadata
+import org.apache.spark.sql.execution.python.PythonSQLMetrics
+import org.apache.spark.sql.types.{DataType, StructField, StructType}
+import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch}
+import org.apache.spark.sql.tailrace.origin.UsesOrigins
+
+/** `mapInPandas` and `mapInArrow`: a Python function over an iterator of batches, free in what it gives back. */
+case class RealTimeMapInBatchExec(func: PythonUDF, output: Seq[Attribute], child: SparkPlan)
+    extends UnaryExecNode
+    with PythonSQLMetrics
+    with UsesOrigins {
+
+  override def producedAttributes: AttributeSet = AttributeSet(output)
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val functions = Seq((ChainedPythonFunctions(Seq(func.func)), func.resultId.id))
+    // The function takes the row as one struct, which Python sees as the frame's columns.
+    val schema = StructType(Array(StructField("struct", child.schema)))
+    val format = ArrowFormat.of(conf)
+    val limits = PythonLimits.of(conf, conf.arrowMaxRecordsPerBatch)
+    val identity = WorkerIdentity.of(this)
+    val validate = conf.pysparkArrowValidateSchema
+    val (evalType, expected, columns, metrics) = (func.evalType, func.dataType, output, pythonMetrics)
+
+    def results(batch: ColumnarBatch): Iterator[InternalRow] = {
+      val actual = batch.column(0).dataType()
+      if (validate && !DataType.equalsIgnoreCompatibleNullability(actual, expected)) {
+        throw QueryExecutionErrors
+          .arrowDataTypeMismatchError(PythonEvalType.toString(evalType), Seq(expected), Seq(actual))
+      }
+      val struct = batch.column(0).asInstanceOf[ArrowColumnVector]
+      val flat = new ColumnarBatch(columns.indices.map(struct.getChild).toArray)
+      flat.setNumRows(batch.numRows())
+      flat.rowIterator().asScala
+    }
+
+    def connect(): (Employer, WorkerProtocol) = {
+      val arguments = Array(Array(ArgumentMetadata(0, None)))
+      val employer = format.employer(functions, evalType, arguments, schema, metrics, identity)
+      val wire = new ArrowProtocol(
+        schema,
+        format,
+        answersEachBatch = false,
+        arguments = row => InternalRow(row),
+        results = results,
+        employer.accumulators,
+        metrics)
+      (employer, wire)
+    }
+
+    child.execute().mapPartitionsInternal { rows =>
+      val conversation =
+        new WorkerExchange(rows, () => connect(), keepsRows = false, repeatable = false, limits, TaskContext.get())
+      conversation.flatMap(_.rows).map(UnsafeProjection.create(columns, columns))
+    }
+  }
+
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
+}

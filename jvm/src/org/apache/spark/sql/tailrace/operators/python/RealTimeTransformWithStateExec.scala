@@ -1,0 +1,331 @@
+package org.apache.spark.sql.tailrace.operators.python
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.{JobArtifactSet, TaskContext}
+import org.apache.spark.api.python.{ChainedPythonFunctions, PythonEvalType}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.encoders.ExpressionEncoder
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.TransformWithStateInPySpark.UserFacingDataType
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.StateStoreAwareZipPartitionsHelper
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.streaming.{OutputMode, TimeMode}
+import org.apache.spark.sql.types.{StructField, StructType}
+import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch}
+import org.apache.spark.util.{CompletionIterator, SerializableConfiguration}
+import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, UsesOrigins}
+
+/**
+ * `transformWithState` and `transformWithStateInPandas`: Spark's own operator with its state, its files and its server, but
+ * row by row: nothing is sorted, the processor is called for each row as it comes, and its timers fire while the epoch lasts.
+ *
+ * Its constructor is that of Spark's class, because plan nodes are copied by reflection.
+ */
+class RealTimeTransformWithStateExec(
+    functionExpr: Expression,
+    groupingAttributes: Seq[Attribute],
+    outputAttrs: Seq[Attribute],
+    outputMode: OutputMode,
+    timeMode: TimeMode,
+    stateInfo: Option[StatefulOperatorStateInfo],
+    batchTimestampMs: Option[Long],
+    prevBatchTimestampMs: Option[Long],
+    eventTimeWatermarkForLateEvents: Option[Long],
+    eventTimeWatermarkForEviction: Option[Long],
+    userFacingDataType: UserFacingDataType.Value,
+    child: SparkPlan,
+    isStreaming: Boolean,
+    hasInitialState: Boolean,
+    initialState: SparkPlan,
+    initialStateGroupingAttrs: Seq[Attribute],
+    initialStateSchema: StructType)
+    extends TransformWithStateInPySparkExec(
+      functionExpr,
+      groupingAttributes,
+      outputAttrs,
+      outputMode,
+      timeMode,
+      stateInfo,
+      batchTimestampMs,
+      prevBatchTimestampMs,
+      eventTimeWatermarkForLateEvents,
+      eventTimeWatermarkForEviction,
+      userFacingDataType,
+      child,
+      isStreaming,
+      hasInitialState,
+      initialState,
+      initialStateGroupingAttrs,
+      initialStateSchema)
+    with UsesOrigins {
+
+  override def nodeName: String = "RealTimeTransformWithState"
+  override def requiredChildOrdering: Seq[Seq[SortOrder]] = children.map(_ => Nil)
+
+  // Spark's rules fill in the state and the times with this.
+  override def copy(
+      functionExpr: Expression,
+      groupingAttributes: Seq[Attribute],
+      outputAttrs: Seq[Attribute],
+      outputMode: OutputMode,
+      timeMode: TimeMode,
+      stateInfo: Option[StatefulOperatorStateInfo],
+      batchTimestampMs: Option[Long],
+      prevBatchTimestampMs: Option[Long],
+      eventTimeWatermarkForLateEvents: Option[Long],
+      eventTimeWatermarkForEviction: Option[Long],
+      userFacingDataType: UserFacingDataType.Value,
+      child: SparkPlan,
+      isStreaming: Boolean,
+      hasInitialState: Boolean,
+      initialState: SparkPlan,
+      initialStateGroupingAttrs: Seq[Attribute],
+      initialStateSchema: StructType): TransformWithStateInPySparkExec =
+    new RealTimeTransformWithStateExec(
+      functionExpr,
+      groupingAttributes,
+      outputAttrs,
+      outputMode,
+      timeMode,
+      stateInfo,
+      batchTimestampMs,
+      prevBatchTimestampMs,
+      eventTimeWatermarkForLateEvents,
+      eventTimeWatermarkForEviction,
+      userFacingDataType,
+      child,
+      isStreaming,
+      hasInitialState,
+      initialState,
+      initialStateGroupingAttrs,
+      initialStateSchema)
+
+  // The open epoch of a real-time query is not in the log of offsets, and Spark's Python operator does not know that.
+  override def validateAndWriteStateSchema(
+      hadoopConf: Configuration,
+      batchId: Long,
+      stateSchemaVersion: Int,
+      info: StatefulOperatorStateInfo,
+      stateSchemaDir: Path,
+      session: SparkSession,
+      operatorStateMetadataVersion: Int,
+      stateStoreEncodingFormat: String,
+      isRealTimeMode: Boolean): List[StateSchemaValidationResult] =
+    super.validateAndWriteStateSchema(
+      hadoopConf,
+      batchId,
+      stateSchemaVersion,
+      info,
+      stateSchemaDir,
+      session,
+      operatorStateMetadataVersion,
+      stateStoreEncodingFormat,
+      isRealTimeMode = true)
+
+  private val function = functionExpr.asInstanceOf[PythonUDF]
+  private val functions = Seq((ChainedPythonFunctions(Seq(function.func)), function.resultId.id))
+  private val evalType = (userFacingDataType == UserFacingDataType.PANDAS, hasInitialState) match {
+    case (true, false) => PythonEvalType.SQL_TRANSFORM_WITH_STATE_PANDAS_UDF
+    case (true, true) => PythonEvalType.SQL_TRANSFORM_WITH_STATE_PANDAS_INIT_STATE_UDF
+    case (false, false) => PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_UDF
+    case (false, true) => PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_INIT_STATE_UDF
+  }
+  private val keySchema = StructType(groupingAttributes.map(key => StructField(key.name, key.dataType, key.nullable)))
+  private val keyEncoder = ExpressionEncoder(keySchema).resolveAndBind().asInstanceOf[ExpressionEncoder[Any]]
+  private val format = ArrowFormat.of(conf)
+  private val limits = PythonLimits.of(conf, conf.arrowMaxRecordsPerBatch)
+  private val jobArtifacts = JobArtifactSet.getCurrentJobArtifactState.map(_.uuid)
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    metrics
+    validateStateStoreProvider(isStreaming)
+    if (hasInitialState) withInitialState() else withoutInitialState()
+  }
+
+  /** If timers in event time are to fire within an epoch. */
+  private lazy val withinEpoch: Option[IntraEpochWatermark] =
+    if (timeMode == TimeMode.EventTime()) IntraEpochWatermark.of(Seq(child), conf) else None
+
+  private def withoutInitialState(): RDD[InternalRow] = {
+    val ((input, partitions), moving) = (IntraEpochWatermark.execute(child), withinEpoch)
+    input.mapPartitionsWithStateStore[InternalRow](
+      getStateInfo,
+      schemaForKeyRow,
+      schemaForValueRow,
+      NoPrefixKeyStateEncoderSpec(schemaForKeyRow),
+      session.sqlContext.sessionState,
+      Some(session.streams.stateStoreCoordinator),
+      useColumnFamilies = true,
+      useMultipleValuesPerKey = true) { (store: StateStore, rows: Iterator[InternalRow]) =>
+      process(store, rows, Iterator.empty, moving, partitions)
+    }
+  }
+
+  private def withInitialState(): RDD[InternalRow] = {
+    // Computed before the epoch's job: Spark cannot run its shuffle in one job with those that rows stream through.
+    val initial = initialState.execute().map(_.copy()).localCheckpoint()
+    initial.count()
+    val storeConf = new StateStoreConf(session.sqlContext.sessionState.conf)
+    val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
+    val ((input, partitions), moving) = (IntraEpochWatermark.execute(child), withinEpoch)
+    input.stateStoreAwareZipPartitions(
+      initial,
+      getStateInfo,
+      storeNames = Seq(),
+      session.streams.stateStoreCoordinator) { (partition, rows, initialRows) =>
+      val store = StateStore.get(
+        StateStoreProviderId(getStateInfo, partition, StateStoreId.DEFAULT_STORE_NAME),
+        schemaForKeyRow,
+        schemaForValueRow,
+        NoPrefixKeyStateEncoderSpec(schemaForKeyRow),
+        version = getStateInfo.storeVersion,
+        stateStoreCkptId = getStateInfo.getStateStoreCkptId(partition).map(_.head),
+        stateSchemaBroadcast = getStateInfo.stateSchemaMetadata,
+        useColumnFamilies = true,
+        storeConf = storeConf,
+        hadoopConf = hadoop.value.value)
+      process(store, rows, initialRows, moving, partitions)
+    }
+  }
+
+  private def process(
+      store: StateStore,
+      rows: Iterator[InternalRow],
+      initialRows: Iterator[InternalRow],
+      moving: Option[IntraEpochWatermark],
+      partitions: Range): Iterator[InternalRow] = {
+    val context = TaskContext.get()
+    val time = timeOfTask(moving, partitions)
+    val watch = new TimerWatch(timeMode, time)
+    val handle = new WatchedHandle(
+      store,
+      getStateInfo.queryRunId,
+      keyEncoder,
+      timeMode,
+      batchTimestampMs,
+      prevBatchTimestampMs,
+      metrics,
+      watch,
+      context)
+    val data = GroupedColumns.of(groupingAttributes, child.output)
+    val initial = GroupedColumns.of(initialStateGroupingAttrs, initialState.output)
+    val inTimeBySpark = watermarkPredicateForDataForLateEvents match {
+      case Some(isLate) if timeMode == TimeMode.EventTime() => applyRemovingRowsOlderThanWatermark(rows, isLate)
+      case _ => rows
+    }
+    val rowsLate = longMetric("numRowsDroppedByWatermark")
+    val inTime = time.inTime(inTimeBySpark, CurrentRow.ofThisTask(), onLate = () => rowsLate += 1)
+    val ofData = UnsafeProjection.create(data.columns, child.output)
+    val (input, schema, offsets) =
+      if (!hasInitialState) {
+        (inTime.map(ofData(_)), data.schema, data.offsets)
+      } else {
+        val ofInitial = UnsafeProjection.create(initial.columns, initialState.output)
+        val both = new StructType().add("inputData", data.schema).add("initState", initial.schema)
+        val one = initialRows.map(row => InternalRow(null, ofInitial(row))) ++ inTime.map(row => InternalRow(ofData(row), null))
+        (one, both, data.offsets ++ initial.offsets)
+      }
+
+    def connect(): (Employer, WorkerProtocol) = {
+      val runner = new StatefulRunner(
+        functions,
+        evalType,
+        offsets,
+        schema,
+        handle,
+        format,
+        pythonMetrics,
+        jobArtifacts,
+        keySchema,
+        batchTimestampMs,
+        eventTimeWatermarkForEviction,
+        time)
+      val wire = new ArrowProtocol(
+        schema,
+        format,
+        answersEachBatch = false,
+        arguments = identity,
+        results = resultsOf,
+        runner.accumulators,
+        pythonMetrics)
+      (runner, wire)
+    }
+
+    val conversation = new WorkerExchange(
+      input,
+      () => connect(),
+      keepsRows = false,
+      repeatable = false,
+      limits,
+      context,
+      // The state is gone as soon as a task has failed.
+      endsInOrder = false,
+      ticks = watch)
+    // The worker first: left without its state it would complain.
+    val stopServer = handle.stopReaders
+    handle.stopReaders = () => {
+      conversation.close()
+      stopServer()
+    }
+    val toUnsafe = UnsafeProjection.create(output, output)
+    val (origin, outputRows) = (output.length, longMetric("numOutputRows"))
+    val results = conversation.flatMap(_.rows).map { row =>
+      conversation.isResultOf(row.getInt(origin))
+      outputRows += 1
+      toUnsafe(row)
+    }
+    CompletionIterator[InternalRow, Iterator[InternalRow]](results, commit(store, handle))
+  }
+
+  private def timeOfTask(moving: Option[IntraEpochWatermark], partitions: Range): ProcessorTime = new ProcessorTime(
+    eventTimeWatermarkForEviction,
+    for (within <- moving; column <- within.times.head)
+      yield new MovingTime(within.inTask(Seq(partitions)), column, IntraEpochWatermark.lateness(child.output, _, conf)))
+
+  /** The output's columns, and behind them which row of the batch it was made of. */
+  private def resultsOf(batch: ColumnarBatch): Iterator[InternalRow] = {
+    val struct = batch.column(0).asInstanceOf[ArrowColumnVector]
+    val flat = new ColumnarBatch(output.indices.map(struct.getChild).toArray :+ batch.column(1))
+    flat.setNumRows(batch.numRows())
+    flat.rowIterator().asScala
+  }
+
+  private def commit(store: StateStore, handle: WatchedHandle): Unit = {
+    longMetric("allRemovalsTimeMs") += timeTakenMs(handle.doTtlCleanup())
+    longMetric("commitTimeMs") += timeTakenMs(store.commit())
+    setStoreMetrics(store, isStreaming)
+    setOperatorMetrics()
+  }
+}
+
+/**
+ * The columns of a grouped input as Python has them: the keys that are not among the data, then the data.
+ *
+ * @param offsets as PySpark's worker reads them: their number, the number of keys, where the keys and where the data are
+ */
+private final case class GroupedColumns(columns: Seq[Attribute], offsets: Array[Int]) {
+  def schema: StructType = DataTypeUtils.fromAttributes(columns)
+}
+
+private object GroupedColumns {
+
+  /** Spark puts the keys first, and behind them the user's columns. */
+  def of(keys: Seq[Attribute], columns: Seq[Attribute]): GroupedColumns = {
+    val data = columns.drop(keys.length)
+    val all = keys.filterNot(key => data.exists(_.semanticEquals(key))) ++ data
+    val keyOffsets = keys.map(key => all.indexWhere(_.semanticEquals(key)))
+    val places = keyOffsets ++ (all.length - data.length until all.length)
+    GroupedColumns(all, (Seq(places.length + 1, keys.length) ++ places).toArray)
+  }
+}

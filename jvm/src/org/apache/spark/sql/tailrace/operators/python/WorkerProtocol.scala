@@ -1,0 +1,73 @@
+package org.apache.spark.sql.tailrace.operators.python
+
+import java.io.{DataInputStream, DataOutputStream}
+
+import org.apache.spark.api.python.{PythonWorkerUtils, SpecialLengths}
+import org.apache.spark.api.python.PythonFunction.PythonAccumulator
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.metric.SQLMetric
+
+/** What a worker sent: results, or (with none) the news that it has taken in one batch. */
+private[python] final class Answer(val count: Int, val rows: Iterator[InternalRow])
+
+private[python] object Answer {
+  val Taken = new Answer(0, Iterator.empty)
+}
+
+/** The traceback of an exception in the user's function, and the row of the batch that caused it, if known. */
+private[python] final class PythonFailure(val traceback: String, val row: Option[Int]) extends Exception(traceback)
+
+/** How rows travel to one kind of worker and how its answers come back. */
+private[python] abstract class WorkerProtocol(accumulator: PythonAccumulator, metrics: Map[String, SQLMetric]) {
+
+  /** Whether the results of each batch come as one answer; otherwise the worker says when it has taken one in. */
+  def answersEachBatch: Boolean
+
+  /** What precedes the first batch. */
+  def start(out: DataOutputStream): Unit
+
+  def write(rows: Iterator[InternalRow], count: Int, out: DataOutputStream): Unit
+
+  /** What follows the last batch. */
+  def end(out: DataOutputStream): Unit
+
+  /** The next answer; null when the worker has ended in order. */
+  def read(in: DataInputStream): Answer
+
+  /** Frees what the wire holds; nobody reads or writes any more. */
+  def free(): Unit = ()
+
+  /** Whether the worker, having ended, can serve another task. */
+  final def workerIsReusable: Boolean = reusable
+  private var reusable = false
+  private var failedRow: Option[Int] = None
+
+  /** Anything that is not an answer. True: read on. False: that was the end. */
+  protected final def control(code: Int, in: DataInputStream): Boolean = code match {
+    case SpecialLengths.TIMING_DATA =>
+      val (boot, init, finish) = (in.readLong(), in.readLong(), in.readLong())
+      metrics.get("pythonInitTime").foreach(_.add(init - boot))
+      metrics.get("pythonTotalTime").foreach(_.add(finish - boot))
+      metrics.get("pythonProcessingTime").foreach(_.add(in.readLong()))
+      in.skipNBytes(2 * java.lang.Long.BYTES) // spilled by shuffles in Python, of which there are none here
+      true
+    case WorkerProtocol.AtRow =>
+      failedRow = Some(in.readInt())
+      true
+    case SpecialLengths.PYTHON_EXCEPTION_THROWN => throw new PythonFailure(PythonWorkerUtils.readUTF(in), failedRow)
+    case SpecialLengths.END_OF_DATA_SECTION =>
+      PythonWorkerUtils.receiveAccumulatorUpdates(Option(accumulator), in)
+      reusable = in.readInt() == SpecialLengths.END_OF_STREAM
+      false
+    case other => throw new IllegalStateException(s"a Python worker sent $other, which is not in its protocol")
+  }
+
+  protected final def count(metric: String, amount: Long): Unit = metrics.get(metric).foreach(_.add(amount))
+}
+
+private[python] object WorkerProtocol {
+
+  // What `tailrace_worker.answers` adds to PySpark's protocol.
+  val BatchTaken: Int = -100
+  val AtRow: Int = -101
+}

@@ -1,0 +1,160 @@
+package org.apache.spark.sql.tailrace.operators.session
+
+import org.apache.spark.TaskContext
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.analysis.WidenStatefulOpNullability
+import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeRow}
+import org.apache.spark.sql.catalyst.streaming.InternalOutputModes.{Append, Update}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.aggregate.MergingSessionsExec
+import org.apache.spark.sql.execution.streaming.operators.stateful._
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.streaming.{OutputMode, StateOperatorProgress}
+import org.apache.spark.util.CompletionIterator
+import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, UsesOrigins}
+
+/**
+ * Spark's session windows row by row: instead of sorting an epoch's rows together with the sessions in the state, each row is
+ * put into its session, or joins several to one, when it comes. What is kept, how, and what is reported of it is Spark's: a
+ * checkpoint can be carried on in micro-batch and back.
+ *
+ * In the output mode `update` the session of each row is passed on as it is then; the end of a session too, if the query asks for
+ * the [[SessionStatus]]. In `append`, only closed sessions are. Sessions close when an epoch ends, or before, by [[EarlyClosing]].
+ *
+ * @param merging what the sessions are made of
+ */
+final class RealTimeSessionsExec(
+    keyWithoutSessionExpressions: Seq[Attribute],
+    sessionExpression: Attribute,
+    stateInfo: Option[StatefulOperatorStateInfo],
+    outputMode: Option[OutputMode],
+    eventTimeWatermarkForLateEvents: Option[Long],
+    eventTimeWatermarkForEviction: Option[Long],
+    stateFormatVersion: Int,
+    val merging: MergingSessionsExec,
+    child: SparkPlan)
+    extends SessionWindowStateStoreSaveExec(
+      keyWithoutSessionExpressions,
+      sessionExpression,
+      stateInfo,
+      outputMode,
+      eventTimeWatermarkForLateEvents,
+      eventTimeWatermarkForEviction,
+      stateFormatVersion,
+      child)
+    with UsesOrigins {
+
+  private val stateManager = StreamingSessionWindowStateManager.createStateManager(
+    keyWithoutSessionExpressions, sessionExpression, child.output, stateFormatVersion)
+
+  override def nodeName: String = "RealTimeSessions"
+
+  /** If sessions are to close within an epoch. */
+  private lazy val closesEarly: Option[IntraEpochWatermark] = IntraEpochWatermark.of(Seq(child), conf)
+
+  override def usesOrigins: Boolean = closesEarly.isDefined
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    metrics // made on the driver, before tasks count
+    val keySchema = WidenStatefulOpNullability.widenStateSchema(stateManager.getStateKeySchema)
+    val (rows, partitions) = IntraEpochWatermark.execute(child)
+    rows.mapPartitionsWithStateStore(
+      getStateInfo,
+      keySchema,
+      WidenStatefulOpNullability.widenStateSchema(stateManager.getStateValueSchema),
+      PrefixKeyScanStateEncoderSpec(keySchema, stateManager.getNumColsForPrefixKey),
+      session.sessionState,
+      Some(session.streams.stateStoreCoordinator))(sessionsOf(statusColumn, closesEarly, partitions))
+  }
+
+  /** Where the rows have their status, if the query asks for it. */
+  private def statusColumn: Option[Int] = merging.aggregateExpressions.map(_.aggregateFunction).collectFirst {
+    case status: SessionStatus => child.output.indexWhere(_.exprId == status.inputAggBufferAttributes.head.exprId)
+  }
+
+  private def sessionsOf(statusColumn: Option[Int], early: Option[IntraEpochWatermark], partitions: Range)(
+      store: StateStore,
+      rows: Iterator[InternalRow]): Iterator[InternalRow] = {
+    val window = new WindowColumn(sessionExpression, child.output)
+    val sessions = new TaskSessions(
+      store,
+      stateManager,
+      keyWithoutSessionExpressions,
+      window,
+      child.output,
+      mergerOfTask(),
+      statusColumn)
+    val (current, rowsOut, rowsLate) = (CurrentRow.ofThisTask(), longMetric("numOutputRows"), longMetric("numRowsDroppedByWatermark"))
+    val results = new SessionResults(
+      sessions,
+      tellsUpdates = outputMode.contains(Update),
+      tellsClosings = outputMode.contains(Append) || statusColumn.isDefined,
+      for (within <- early; time <- within.times.head)
+        yield new EarlyClosing(within.inTask(Seq(partitions)), time, current, window),
+      current,
+      onLate = () => rowsLate += 1)
+    val inTime = watermarkPredicateForDataForLateEvents.fold(rows)(applyRemovingRowsOlderThanWatermark(rows, _))
+    val isOver = watermarkPredicateForDataForEviction.map(predicate => predicate.eval(_))
+    CompletionIterator[InternalRow, Iterator[InternalRow]](
+      results.of(inTime.asInstanceOf[Iterator[UnsafeRow]], isOver).map { row =>
+        rowsOut += 1
+        row
+      },
+      commit(store, sessions, results))
+  }
+
+  private def commit(store: StateStore, sessions: TaskSessions, results: SessionResults): Unit = {
+    longMetric("allUpdatesTimeMs") += results.workedMs
+    longMetric("numUpdatedStateRows") += sessions.updated
+    longMetric("numRemovedStateRows") += sessions.removed
+    longMetric("commitTimeMs") += timeTakenMs(store.commit())
+    setStoreMetrics(store)
+    setOperatorMetrics()
+  }
+
+  private def mergerOfTask(): SessionMerger = new SessionMerger(
+    TaskContext.getPartitionId(),
+    merging.groupingExpressions,
+    child.output,
+    merging.aggregateExpressions,
+    merging.aggregateAttributes,
+    merging.resultExpressions,
+    windowInGrouping = merging.groupingExpressions.indexWhere(_.exprId == sessionExpression.exprId))
+
+  /** Spark asks the operator that drops late rows, which is another one in its plan and this one here. */
+  override def getProgress(): StateOperatorProgress = {
+    val progress = super.getProgress()
+    progress.copy(
+      newNumRowsUpdated = progress.numRowsUpdated,
+      newNumRowsDroppedByWatermark = longMetric("numRowsDroppedByWatermark").value,
+      newNumRowsRemoved = progress.numRowsRemoved)
+  }
+
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = RealTimeSessionsExec.of(this, merging, newChild)
+
+  // Spark keeps a node whose replacement is equal to it.
+  override def canEqual(other: Any): Boolean = other.isInstanceOf[RealTimeSessionsExec]
+  override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)
+  override def hashCode(): Int = super.hashCode()
+}
+
+object RealTimeSessionsExec {
+
+  /** The same sessions, of these rows. */
+  def of(save: SessionWindowStateStoreSaveExec, merging: MergingSessionsExec, rows: SparkPlan): RealTimeSessionsExec = {
+    val replaced = new RealTimeSessionsExec(
+      save.keyWithoutSessionExpressions,
+      save.sessionExpression,
+      save.stateInfo,
+      save.outputMode,
+      save.eventTimeWatermarkForLateEvents,
+      save.eventTimeWatermarkForEviction,
+      save.stateFormatVersion,
+      merging,
+      rows)
+    replaced.copyTagsFrom(save)
+    replaced
+  }
+}

@@ -1,0 +1,109 @@
+package org.apache.spark.sql.tailrace.operators.state
+
+import java.util.Locale
+
+import scala.util.Try
+
+import org.apache.spark.network.util.JavaUtils
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, BasePredicate, InterpretedPredicate, Literal}
+import org.apache.spark.sql.catalyst.expressions.BindReferences.bindReference
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.{EventTimeWatermarkExec, WatermarkSupport}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.tailrace.origin.OriginFromSourceExec
+import org.apache.spark.sql.tailrace.plan.Stages
+
+import tailrace.TailraceException
+
+/** In which column rows have their time, and how late they may be. */
+private[tailrace] final case class EventTime(column: Int, isWindow: Boolean, delayMs: Long) {
+
+  /** Of a window, when it begins: the row that made it did not happen earlier. A row without a time is the oldest of all. */
+  def of(row: InternalRow): Long =
+    if (row.isNullAt(column)) Long.MinValue
+    else Math.floorDiv(if (isWindow) row.getStruct(column, 2).getLong(0) else row.getLong(column), EventTime.MicrosPerMilli)
+}
+
+private[tailrace] object EventTime {
+  val MicrosPerMilli = 1000L
+}
+
+/**
+ * What an operator has to know to let its watermark move within an epoch.
+ *
+ * @param times       of each input; none if it has no watermark, and then it does not count, as Spark has it
+ * @param idleAfterMs how long a silent source partition is waited for
+ */
+private[tailrace] final case class IntraEpochWatermark(times: Seq[Option[EventTime]], idleAfterMs: Long) {
+
+  /** @param partitions which of the query's source partitions each input reads */
+  def inTask(partitions: Seq[Range]): MovingWatermark = {
+    val all = partitions.map(_.end).max
+    val delays = Array.fill(all)(Option.empty[Long])
+    for ((range, time) <- partitions.zip(times); partition <- range) {
+      delays(partition) = time.map(_.delayMs)
+    }
+    new MovingWatermark(new TaskWatermark(delays.toIndexedSeq, idleAfterMs))
+  }
+}
+
+private[tailrace] object IntraEpochWatermark {
+  val IdleAfterKey = "spark.tailrace.watermark.idleAfter"
+
+  /** None if the watermark is to stand still within an epoch, as Spark has it, or if a task cannot tell how far time has come. */
+  def of(inputs: Seq[SparkPlan], conf: SQLConf): Option[IntraEpochWatermark] = idleAfterMs(conf).flatMap { idleAfterMs =>
+    val timed = inputs.map(delayOf)
+    val times = inputs.zip(timed).map { case (input, delayMs) => delayMs.flatMap(timeOf(input, _, conf)) }
+    val canTell = timed.exists(_.isDefined) && timed.map(_.isDefined) == times.map(_.isDefined) && inputs.forall(keepsOrder)
+    Option.when(canTell && (inputs.length == 1 || goesByTheSlowest(conf)))(IntraEpochWatermark(times, idleAfterMs))
+  }
+
+  /** Executes an input, and says which of the query's source partitions it reads. */
+  def execute(input: SparkPlan): (RDD[InternalRow], Range) = {
+    val places = input.collectFirst { case source: OriginFromSourceExec => source.places }
+    val before = places.fold(0)(_.length)
+    val rows = input.execute()
+    rows -> (before until places.fold(0)(_.length))
+  }
+
+  private def delayOf(input: SparkPlan): Option[Long] =
+    input.collect { case watermark: EventTimeWatermarkExec => watermark.delayMs }.maxOption
+
+  private def timeOf(input: SparkPlan, delayMs: Long, conf: SQLConf): Option[EventTime] =
+    columnOf(input.output, conf).map { column =>
+      EventTime(input.output.indexWhere(_.exprId == column.exprId), column.dataType.isInstanceOf[StructType], delayMs)
+    }
+
+  def columnOf(columns: Seq[Attribute], conf: SQLConf): Option[Attribute] =
+    WatermarkSupport.findEventTimeColumn(
+      columns, allowMultipleEventTimeColumns = !conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE))
+
+  /** Whether rows of these columns come too late, until the watermark moves again: not for long enough to be worth compiling. */
+  def lateness(columns: Seq[Attribute], watermarkMs: Long, conf: SQLConf): BasePredicate = {
+    val isLate = WatermarkSupport.watermarkExpression(columnOf(columns, conf), Some(watermarkMs)).getOrElse(Literal(false))
+    InterpretedPredicate(bindReference(isLate, columns))
+  }
+
+  // Behind a second shuffle the rows of a source partition are not in order.
+  private def keepsOrder(input: SparkPlan): Boolean =
+    input.collect { case shuffle: ShuffleExchangeExec if Stages.reads(shuffle) => shuffle }.length <= 1
+
+  private def goesByTheSlowest(conf: SQLConf): Boolean =
+    conf.getConf(SQLConf.STREAMING_MULTIPLE_WATERMARK_POLICY).toLowerCase(Locale.ROOT) == "min"
+
+  /** Asked for when the query is planned, so that a setting that makes no sense is found before the start. */
+  def checkSetting(conf: SQLConf): Unit = idleAfterMs(conf)
+
+  private def idleAfterMs(conf: SQLConf): Option[Long] = Option(conf.getConfString(IdleAfterKey, null)).map { text =>
+    Try(JavaUtils.timeStringAsMs(text)).toOption.filter(_ > 0).getOrElse {
+      throw new TailraceException(
+        "TAILRACE_BAD_SETTING",
+        s"$IdleAfterKey is '$text', which is no length of time above zero.",
+        "write a number with a unit, for example 30s; or leave it out, and the watermark moves when an epoch ends.")
+    }
+  }
+}

@@ -1,0 +1,30 @@
+package org.apache.spark.sql.tailrace.operators.state
+
+import org.apache.spark.sql.streaming.{ExpiredTimerInfo, OutputMode, StatefulProcessor, TimeMode, TimerValues}
+
+/** The user's processor, which is not told of rows that only let time pass. */
+private[tailrace] final class UntickedProcessor(users: StatefulProcessor[Any, Any, Any]) extends StatefulProcessor[Any, Any, Any] {
+  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = {
+    users.setHandle(getHandle)
+    users.init(outputMode, timeMode)
+  }
+
+  override def handleInputRows(key: Any, rows: Iterator[Any], timerValues: TimerValues): Iterator[Any] =
+    if (Ticks.isOne) Iterator.empty else users.handleInputRows(key, rows, timerValues)
+
+  override def handleExpiredTimer(key: Any, timerValues: TimerValues, timer: ExpiredTimerInfo): Iterator[Any] =
+    users.handleExpiredTimer(key, timerValues, timer)
+
+  override def close(): Unit = {
+    users.close()
+    users.setHandle(null)
+  }
+}
+
+/** Whether the row that the task's thread works on is one that only lets time pass. */
+private[tailrace] object Ticks {
+  private val current = ThreadLocal.withInitial[java.lang.Boolean](() => false)
+
+  def isOne: Boolean = current.get()
+  def set(isTick: Boolean): Unit = current.set(isTick)
+}

@@ -1,0 +1,89 @@
+package org.apache.spark.sql.tailrace.origin
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
+import org.apache.spark.sql.tailrace.internals.KafkaPartition
+import org.apache.spark.sql.tailrace.metrics.{LiveFigures, MicroClock, Sampling, SourceProbe}
+
+/** Above a scan: notes the origin of each row that passes, and changes nothing. */
+case class OriginFromSourceExec(child: SparkPlan, places: SourcePartitions, stage: Int, timed: Boolean) extends UnaryExecNode {
+  override def output: Seq[Attribute] = child.output
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+  override def outputOrdering: Seq[SortOrder] = child.outputOrdering
+  override def nodeName: String = "FollowFromSource"
+  override protected def stringArgs: Iterator[Any] = Iterator(s"stage $stage")
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val scan = child match {
+      case scan: RealTimeStreamScanExec => scan
+      case other => throw new IllegalStateException(s"${other.nodeName} came between the source and what follows its rows")
+    }
+    // As the scan itself does, but in one step: each step between source and sink costs as much as what is done here.
+    val rows = scan.inputRDD
+    val rowsRead = scan.longMetric("numOutputRows")
+    val first = places.add(scan)
+    val kafka = scan.inputPartitions.map(KafkaPartition.of)
+    val startsAt = kafka.map(_.map(_.fromOffset)).toArray
+    val inKafka = kafka.forall(_.isDefined) && Seq("offset", "timestamp").forall(ordinal(_) >= 0)
+    val offset = if (inKafka) ordinal("offset") else -1
+    val timestamp = if (inKafka) ordinal("timestamp") else -1
+    if (timed) {
+      LiveFigures.reading(sparkContext, scan.stream, kafka.flatten)
+    }
+    val (table, ownStage, isTimed) = (places, stage, timed)
+
+    rows.mapPartitionsWithIndexInternal { (index, input) =>
+      val current = CurrentRow.ofThisTask()
+      current.belongsTo(table, ownStage, isTimed)
+      val probe = if (isTimed) SourceProbe.ofThisTask(table(first + index), ownStage, startsAt(index)) else null
+      val sampling = new Sampling
+      val place = first + index
+      new Iterator[InternalRow] {
+        override def hasNext: Boolean = {
+          if (probe != null) {
+            probe.waits()
+          }
+          val more = input.hasNext
+          if (!more) {
+            // What comes out now, such as a timer's row, does not come from the last row.
+            current.forget()
+            if (probe != null) {
+              probe.ended()
+            }
+          }
+          more
+        }
+
+        override def next(): InternalRow = {
+          val row = input.next()
+          rowsRead += 1
+          current.place = place
+          if (offset >= 0) {
+            current.offset = row.getLong(offset)
+            current.path = 0L
+            current.recordedAt = row.getLong(timestamp)
+          }
+          if (probe != null) {
+            probe.read(current.offset)
+            current.weight = sampling.weightOfNext()
+            if (current.weight > 0) {
+              val now = MicroClock.now()
+              current.readAt = now
+              current.enteredAt = now
+              probe.timed(current.recordedAt, now, current.weight)
+            }
+          }
+          row
+        }
+      }
+    }
+  }
+
+  private def ordinal(column: String): Int = output.indexWhere(_.name == column)
+
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
+}

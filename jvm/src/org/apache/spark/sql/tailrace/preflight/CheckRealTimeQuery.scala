@@ -1,0 +1,47 @@
+package org.apache.spark.sql.tailrace.preflight
+
+import scala.util.Try
+
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.execution.streaming.RealTimeTrigger
+import org.apache.spark.sql.tailrace.operators.python.PythonForeachTable
+import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, Refusal, SessionWindows, StreamJoins}
+import org.apache.spark.sql.tailrace.sink.kafka.{MatchIdentity, TailraceKafka, TailraceKafkaTable}
+
+import tailrace.TailraceException
+import tailrace.support.{Sinks, Support}
+
+/**
+ * Inside `start()`: refuses a sink that is not in the support registry and operations that cannot run in Real-Time
+ * Mode, all at once; and takes Spark's Python `foreach` over.
+ */
+object CheckRealTimeQuery extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan match {
+    case statement: WriteToStreamStatement if statement.trigger.isInstanceOf[RealTimeTrigger] =>
+      val sink = PythonForeachTable.replacing(statement.sink).getOrElse(statement.sink)
+      Refusal.of(LogicalOperators.refused(statement.inputQuery), Some(supportOf(sink))).foreach(throw _)
+      statement.inputQuery.collect { case union: Union => StreamJoins.stateSparkDoesNotKnow(union) }.flatten.headOption
+        .foreach(_ => throw stateBeforeUnion)
+      if (sink.isInstanceOf[TailraceKafkaTable]) {
+        MatchIdentity.refusal(statement.inputQuery).foreach(throw _)
+      }
+      SessionWindows.statusWithoutSession(statement.inputQuery).foreach(throw _)
+      OutputModes.admitted(statement.copy(sink = sink))
+    case statement: WriteToStreamStatement if statement.sink.isInstanceOf[TailraceKafkaTable] =>
+      if (OutputModes.isInRealTime(statement)) statement else throw TailraceKafka.needsRealTime
+    case _ => plan
+  }
+
+  private def stateBeforeUnion = new TailraceException(
+    "TAILRACE_STATE_BEFORE_UNION",
+    "one side of the union keeps state (a join of two streams, dropDuplicatesWithinWatermark), and Real-Time Mode allows that " +
+      "only behind the union.",
+    "move the union before it, or write the two sides with two queries.")
+
+  // Sinks of the first data source API throw when they are asked for their name.
+  def supportOf(sink: Table): Support =
+    Sinks.of(sink.getClass.getName, Try(sink.name).getOrElse(sink.getClass.getSimpleName))
+}
