@@ -54,7 +54,7 @@ bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.stateful
 
 clean: ## Remove everything that was built here.
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/tailrace/_plugin/*.jar
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/tailrace/_spark/plugin/*.jar
 
 # Spark's classes as a JVM has them in memory: the tests start dozens of JVMs, and each would load them anew.
 $(CLASSES): $(READY) | plugin

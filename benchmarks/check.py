@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 import tailrace
 from benchmarks.common import Bench, print_table, read, session
-from tailrace.harness.machine import describe_machine
-from tailrace.preflight.check import verdict_on
-from tailrace.preflight.facts import facts_of
+from tailrace.check.check import verdict_on
+from tailrace.check.facts import facts_of
+from tailrace.loadtest.machine import describe_machine
 
 CHECKS = 15
 APP = """

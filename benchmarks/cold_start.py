@@ -19,7 +19,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 import tailrace
 from benchmarks.common import PARTITIONS, preload, print_table
-from tailrace.harness.machine import describe_machine
+from tailrace._spark import maven
+from tailrace.loadtest.machine import describe_machine
 
 SIDES = ("bare Spark", "Tailrace")
 STEPS = {
@@ -90,13 +91,12 @@ def run_query(side: str, servers: str, source: str, target: str) -> None:
     from pyspark.sql import SparkSession
 
     from benchmarks.common import read, running
-    from tailrace import _jars
 
     builder = SparkSession.builder.master("local[5]").config("spark.ui.enabled", "false")
     if side == "Tailrace":
         builder = tailrace.configure(builder)
     else:
-        builder = builder.config("spark.jars", ",".join(map(str, _jars.resolve(_jars.KAFKA_CONNECTOR))))
+        builder = builder.config("spark.jars", ",".join(map(str, maven.resolve(maven.KAFKA_CONNECTOR))))
     conf = tailrace.session.spark_conf(builder)
     SparkContext._ensure_initialized(conf=conf)
     moments["jvm"] = time.time()

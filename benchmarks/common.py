@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
-from tailrace._logged_session import start_with_log
-from tailrace._paths import log_file
-from tailrace.harness import LatencyReport, LoadTest
-from tailrace.harness.records import Encode, encode_json
+from tailrace._process.paths import log_file
+from tailrace._spark.logged_session import start_with_log
+from tailrace.loadtest import LatencyReport, LoadTest
+from tailrace.loadtest.records import Encode, encode_json
 
 PARTITIONS = 2
 

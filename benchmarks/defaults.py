@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 
 import tailrace
 from benchmarks.common import PARTITIONS, drain_rate, latency, preload, print_table, read, running, session
-from tailrace.harness import LatencyReport
-from tailrace.harness.machine import describe_machine
+from tailrace.loadtest import LatencyReport
+from tailrace.loadtest.machine import describe_machine
 
 FLUSH_WAIT = "spark.shuffle.streaming.networkBufferMaxWaitTimeMs"
 

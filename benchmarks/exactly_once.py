@@ -22,8 +22,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 import tailrace
 from benchmarks.common import Bench, latency, print_table, read, running, session
 from benchmarks.defaults import query
-from tailrace.harness import LatencyReport, LoadTest
-from tailrace.harness.machine import describe_machine
+from tailrace.loadtest import LatencyReport, LoadTest
+from tailrace.loadtest.machine import describe_machine
 
 MOST_PLAIN_RATIO = 1.2
 MOST_TRANSACTIONS_MS = 60

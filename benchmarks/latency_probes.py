@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 import tailrace
 from benchmarks.common import Bench, drain_rate, latency, preload, print_table, read, rows_in, running, session
 from benchmarks.processes import cpu_s, jvm_pid
-from tailrace.harness import LatencyReport, LoadTest
-from tailrace.harness.machine import describe_machine
+from tailrace.loadtest import LatencyReport, LoadTest
+from tailrace.loadtest.machine import describe_machine
 
 Query = Callable[[DataFrame], DataFrame]
 PROBES = "spark.tailrace.latency.enabled"

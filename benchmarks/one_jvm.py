@@ -19,13 +19,13 @@ from pyspark.sql import functions as F
 
 import tailrace
 from benchmarks.common import PARTITIONS, drain_rate, read, running
-from tailrace import _jars
-from tailrace._logged_session import start_with_log
-from tailrace._paths import log_file
+from tailrace._process.paths import log_file
+from tailrace._spark import maven
+from tailrace._spark.logged_session import start_with_log
 from tailrace.demo.run import SHORTEST_EPOCH_KEY
-from tailrace.harness import LoadTest, epoch_ends
-from tailrace.harness.epochs import wait_for_epochs
 from tailrace.kafka import create_topics
+from tailrace.loadtest import LoadTest, epoch_ends
+from tailrace.loadtest.epochs import wait_for_epochs
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def session(work: Work) -> SparkSession:
     if work.tailrace:
         builder = tailrace.configure(builder)
     else:
-        builder = builder.config("spark.jars", ",".join(map(str, _jars.resolve(_jars.KAFKA_CONNECTOR))))
+        builder = builder.config("spark.jars", ",".join(map(str, maven.resolve(maven.KAFKA_CONNECTOR))))
     return start_with_log(builder, log_file("bench-spark"))
 
 

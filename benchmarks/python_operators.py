@@ -33,9 +33,9 @@ from benchmarks.common import (
     session,
 )
 from benchmarks.processes import heap_mb, python_workers, resident_mb
-from tailrace._paths import log_file
-from tailrace.harness import LatencyReport, LoadTest
-from tailrace.harness.machine import describe_machine
+from tailrace._process.paths import log_file
+from tailrace.loadtest import LatencyReport, LoadTest
+from tailrace.loadtest.machine import describe_machine
 
 Query = Callable[[DataFrame], DataFrame]
 

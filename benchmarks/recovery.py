@@ -16,14 +16,14 @@ from collections.abc import Callable
 
 import tailrace
 from benchmarks.common import PARTITIONS, print_table
-from tailrace._paths import log_file
+from tailrace._process.paths import log_file
 from tailrace.chaos._events import Event
 from tailrace.chaos._settings import Settings
 from tailrace.chaos.driver import Driver
 from tailrace.chaos.load import Load
 from tailrace.chaos.records import record
 from tailrace.chaos.watch import Watch
-from tailrace.harness.machine import describe_machine
+from tailrace.loadtest.machine import describe_machine
 
 COMES_WITHIN_S = 180
 STEPS = ("process", "session", "queries")

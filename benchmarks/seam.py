@@ -15,8 +15,8 @@ from typing import Any
 import tailrace
 from benchmarks.common import PARTITIONS, preload, print_table, spread
 from benchmarks.one_jvm import Work, in_a_jvm
-from tailrace.harness.machine import describe_machine
-from tailrace.harness.report import LABELS
+from tailrace.loadtest.machine import describe_machine
+from tailrace.loadtest.report import LABELS
 from tailrace.monitor.epochs import PARTS
 
 BARE, OURS = "bare Spark", "Tailrace"

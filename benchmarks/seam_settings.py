@@ -12,7 +12,7 @@ from collections import defaultdict
 import tailrace
 from benchmarks.common import PARTITIONS, preload, print_table, spread
 from benchmarks.one_jvm import Work, in_a_jvm
-from tailrace.harness.machine import describe_machine
+from tailrace.loadtest.machine import describe_machine
 
 JAVA = "spark.driver.extraJavaOptions"
 HEAP = "spark.driver.memory"

@@ -16,7 +16,7 @@ from pathlib import Path
 import tailrace
 from benchmarks.common import print_table
 from benchmarks.one_jvm import Work, in_a_jvm
-from tailrace.harness.machine import describe_machine
+from tailrace.loadtest.machine import describe_machine
 
 LOGGING = """
 rootLogger.level = info

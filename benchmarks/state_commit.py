@@ -28,7 +28,7 @@ from benchmarks.common import (
     session,
     wait_for_rows,
 )
-from tailrace.harness.machine import describe_machine
+from tailrace.loadtest.machine import describe_machine
 
 EPOCH_S = 6
 SIZES = (100_000, 1_000_000)

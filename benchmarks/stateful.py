@@ -11,7 +11,7 @@ from types import ModuleType
 
 import tailrace
 from benchmarks import stateful_keys, stateful_latency, stateful_throughput, stateful_timers
-from tailrace.harness.machine import describe_machine
+from tailrace.loadtest.machine import describe_machine
 
 PARTS: dict[str, ModuleType] = {
     "latency": stateful_latency,

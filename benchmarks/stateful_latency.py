@@ -18,9 +18,9 @@ from benchmarks.stateful_queries import KINDS, NATIVE, Kind
 from benchmarks.stateful_records import ENCODE_A_KEY_EACH, ENCODE_IN_BURSTS
 from tailrace.demo.run import SHORTEST_EPOCH_KEY
 from tailrace.errors import TailraceError
-from tailrace.harness import LatencyReport, LoadTest, Snapshot, epoch_ends
-from tailrace.harness._child import Child
-from tailrace.harness.epochs import wait_for_epochs
+from tailrace.loadtest import LatencyReport, LoadTest, Snapshot, epoch_ends
+from tailrace.loadtest._child import Child
+from tailrace.loadtest.epochs import wait_for_epochs
 
 # A pause may be longer than this on a slow machine, but its figures are not those of flowing rows either way.
 AROUND_A_BOUNDARY_S = 1.0
@@ -210,7 +210,7 @@ def leading(servers: str, topic: str, rate: float, encode: str) -> Iterator[None
     """The first rows of matches, on the same schedule as the second ones but a second or more earlier."""
     config = {"bootstrap_servers": servers, "topic": topic, "rate": rate, "encode": encode}
     started = threading.Event()
-    generator = Child("tailrace.harness.generator", config, lambda _: started.set())
+    generator = Child("tailrace.loadtest.generator", config, lambda _: started.set())
     try:
         if not started.wait(30):
             generator.raise_if_failed()

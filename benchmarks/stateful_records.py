@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tailrace.harness.records import Encode
+from tailrace.loadtest.records import Encode
 
 ENCODE_IN_BURSTS = f"{__name__}:encode_in_bursts"
 ENCODE_A_KEY_EACH = f"{__name__}:encode_a_key_each"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
-from tailrace._support import Support, support_registry
+from tailrace._spark.support import Support, support_registry
 
 PAGE = Path(__file__).parent / "operators.md"
 

@@ -28,7 +28,7 @@ RESOURCES = ROOT / "jvm" / "resources"
 # Types of libraries that the user brings: compiled against, and not part of the jar.
 STUBS = ROOT / "jvm" / "stubs"
 VERSION_FILE = ROOT / "src" / "tailrace" / "_version.py"
-JAR = ROOT / "src" / "tailrace" / "_plugin" / "tailrace-plugin.jar"
+JAR = ROOT / "src" / "tailrace" / "_spark" / "plugin" / "tailrace-plugin.jar"
 
 OWN_PACKAGES = ("tailrace/", "org/apache/spark/sql/tailrace/")
 STAMP = "tailrace/build.properties"

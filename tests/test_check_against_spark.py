@@ -11,7 +11,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tailrace import EmbeddedKafka, _jars
+from tailrace import EmbeddedKafka
+from tailrace._spark import maven
 from tests.helpers.check_cases import BLOCKED, Case, World, settings_of
 from tests.helpers.topics import Collector, new_topic, produce
 from tests.helpers.waiting import until
@@ -27,7 +28,7 @@ STARVED_AFTER_S = 8
 @pytest.fixture(scope="module")
 def bare_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark with its Kafka connector, and nothing of Tailrace."""
-    jars = ",".join(map(str, _jars.resolve(_jars.KAFKA_CONNECTOR, _jars.IvyOptions.from_conf({}))))
+    jars = ",".join(map(str, maven.resolve(maven.KAFKA_CONNECTOR, maven.IvyOptions.from_conf({}))))
     settings: dict[str, Any] = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
+from tailrace.check.check import verdict_on
+from tailrace.check.facts import facts_of
+from tailrace.check.findings import Severity
 from tailrace.demo.query import decide, read_payments, write_decisions
-from tailrace.preflight.check import verdict_on
-from tailrace.preflight.facts import facts_of
-from tailrace.preflight.findings import Severity
 from tests.helpers.check_cases import ALLOWED, BLOCKED, Case, World, settings_of
 from tests.helpers.topics import Collector, new_topic, produce
 from tests.helpers.waiting import until

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tailrace import TailraceError
-from tailrace.preflight.facts import Facts, Settings
-from tailrace.preflight.findings import Finding, Severity
-from tailrace.preflight.rules import RULES, advice, migration
-from tailrace.preflight.slots import Holder, Slots
-from tailrace.preflight.verdict import Verdict, in_order
-from tailrace.preflight.words import duration_in_words, size_in_words
+from tailrace.check.facts import Facts, Settings
+from tailrace.check.findings import Finding, Severity
+from tailrace.check.rules import RULES, advice, migration
+from tailrace.check.slots import Holder, Slots
+from tailrace.check.verdict import Verdict, in_order
+from tailrace.check.words import duration_in_words, size_in_words
 
 SOURCE = {
     "name": "kafka",

@@ -18,8 +18,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
-from tailrace.preflight import starts
-from tailrace.preflight.check import WARN_ONLY_KEY
+from tailrace.check import starts
+from tailrace.check.check import WARN_ONLY_KEY
 from tests.helpers.check_cases import World
 from tests.helpers.processes import run_python
 from tests.helpers.topics import new_topic

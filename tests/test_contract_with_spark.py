@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from tailrace._defaults import REAL_TIME_DEFAULTS
+from tailrace._spark.defaults import REAL_TIME_DEFAULTS
 
 CLASSES_WE_TOUCH = [
     "org.apache.spark.api.plugin.SparkPlugin",

@@ -19,9 +19,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-import tailrace.web
 from tailrace import TailraceError
-from tailrace.web import Dashboard, serve
+from tailrace.dashboard import Dashboard, serve
 from tests.helpers.processes import run_python
 from tests.helpers.synthetic_monitor import SyntheticMonitor, dist, make_query, state
 from tests.helpers.waiting import until
@@ -146,7 +145,7 @@ def test_a_script_ends_although_it_never_stops_its_dashboard_and_the_log_stays_q
     result = run_python(
         "import logging, urllib.request\n"
         "logging.basicConfig(level=logging.INFO)\n"
-        "from tailrace.web import serve\n"
+        "from tailrace.dashboard import serve\n"
         "class Idle:\n"
         "    def snapshot(self): return {'queries': []}\n"
         "dashboard = serve(Idle())\n"
@@ -194,7 +193,7 @@ def test_an_address_that_cannot_be_is_refused(host: str, port: int, code: str) -
 @pytest.mark.parametrize("package", ["starlette", "uvicorn", "prometheus_client"])
 def test_without_the_extra_it_says_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for loaded in list(sys.modules):
-        if loaded.startswith((f"{package}.", "tailrace.web.")):
+        if loaded.startswith((f"{package}.", "tailrace.dashboard.")):
             monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(TailraceError) as failure:
@@ -207,15 +206,15 @@ def test_importing_needs_no_extra() -> None:
     result = run_python(
         "import sys\n"
         "sys.modules.update(dict.fromkeys(['starlette', 'uvicorn', 'prometheus_client']))\n"
-        "import tailrace.web\n"
+        "import tailrace.dashboard\n"
     )
     assert result.returncode == 0, result.stderr
 
 
 def test_the_face_is_narrow_and_documented() -> None:
-    assert tailrace.web.__all__ == ["Dashboard", "grafana_dashboard", "serve"]
-    assert tailrace.web.Dashboard.__doc__
-    assert tailrace.web.serve.__doc__
+    assert sys.modules["tailrace.dashboard"].__all__ == ["Dashboard", "grafana_dashboard", "serve"]
+    assert Dashboard.__doc__
+    assert serve.__doc__
 
 
 # The page and its data
@@ -232,7 +231,7 @@ def test_every_file_that_the_page_names_is_served(dashboard: Dashboard) -> None:
         assert answer.headers["content-type"].startswith(types[name.rpartition(".")[2]])
         fetched.add(name)
         wanted |= set(re.findall(r'from "\./([^"]+)"', answer.body.decode()))
-    files = {file.name for file in (resources.files("tailrace.web") / "page").iterdir()}
+    files = {file.name for file in (resources.files("tailrace.dashboard") / "page").iterdir()}
     assert fetched == files - {"index.html"}, "a file that nobody uses"
 
 
@@ -513,7 +512,7 @@ def test_a_query_without_a_name_has_its_id(dashboard: Dashboard, monitor: Synthe
 
 
 def test_the_grafana_example_shows_metrics_that_there_are(dashboard: Dashboard) -> None:
-    example = json.loads((resources.files("tailrace.web") / "grafana.json").read_text())
+    example = json.loads((resources.files("tailrace.dashboard") / "grafana.json").read_text())
     data_source = next(one for one in example["templating"]["list"] if one["type"] == "datasource")
     assert data_source["query"] == "prometheus"
     there = {name for name, _ in samples(dashboard)}

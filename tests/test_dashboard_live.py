@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
+from tailrace.dashboard import serve
 from tests.helpers.browser import ARGUMENTS, browser_path
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.processes import run_python
@@ -110,7 +111,7 @@ def test_asked_again_it_is_the_same(url: str, spark: SparkSession) -> None:
 def test_a_port_that_is_taken(url: str, spark: SparkSession, query: StreamingQuery) -> None:
     with pytest.raises(TailraceError, match="TAILRACE_PORT_TAKEN"):
         # As another application would: this one already has its page there.
-        tailrace.web.serve(tailrace.monitor.monitor_of(spark), port=int(url.rstrip("/").rpartition(":")[2]))
+        serve(tailrace.monitor.monitor_of(spark), port=int(url.rstrip("/").rpartition(":")[2]))
 
 
 class TestTop:
@@ -194,8 +195,8 @@ def test_a_port_that_is_none(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_there_is_a_clear_message(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("tailrace.web.server", "starlette", "uvicorn"):
+    for name in ("tailrace.dashboard.server", "starlette", "uvicorn"):
         monkeypatch.setitem(sys.modules, name, None)
     monitor: Any = tailrace.monitor.monitor_of(spark)
     with pytest.raises(TailraceError, match=r"pip install 'tailrace\[web\]'"):
-        tailrace.web.serve(monitor)
+        serve(monitor)

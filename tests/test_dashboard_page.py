@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
-from tailrace.web import Dashboard, serve
+from tailrace.dashboard import Dashboard, serve
 from tests.helpers.browser import ARGUMENTS, browser_path
 from tests.helpers.synthetic_monitor import SyntheticMonitor, dist, make_query, window
 from tests.helpers.waiting import until

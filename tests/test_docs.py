@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace import _jars
-from tailrace._defaults import REAL_TIME_DEFAULTS
-from tailrace._support import support_registry
+from tailrace._spark import maven
+from tailrace._spark.defaults import REAL_TIME_DEFAULTS
+from tailrace._spark.support import support_registry
 from tests.helpers.processes import run_python
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -104,7 +104,7 @@ def test_every_default_is_documented_with_its_reason() -> None:
 
 def test_the_jars_are_the_documented_ones() -> None:
     page = (ROOT / "docs/configuration.md").read_text()
-    for jar_set in (_jars.KAFKA_CONNECTOR, _jars.KAFKA_BROKER):
+    for jar_set in (maven.KAFKA_CONNECTOR, maven.KAFKA_BROKER):
         assert f"`{jar_set.variable}`" in page
         for coordinate in jar_set.coordinates:
             assert f"`{coordinate}`" in page

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
-from tailrace.preflight.findings import Severity
+from tailrace.check.findings import Severity
 from tests.helpers.topics import Collector, all_messages, headers_of, new_topic
 from tests.helpers.two_streams import LIKE_REAL_TIME, Row, TwoStreams, has_read, running
 from tests.helpers.waiting import until

@@ -19,9 +19,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tailrace import TailraceError
-from tailrace.preflight.boundary import STATEFUL_GAP_MS, STATELESS_GAP_MS
-from tailrace.preflight.description import Operator, QueryShape, Stage, shape_from
-from tailrace.preflight.picture import Explanation, palette
+from tailrace.check.boundary import STATEFUL_GAP_MS, STATELESS_GAP_MS
+from tailrace.check.description import Operator, QueryShape, Stage, shape_from
+from tailrace.explain import Explanation, palette
 from tests.helpers.browser import ARGUMENTS, browser_path
 
 DESK: ViewportSize = {"width": 1360, "height": 900}

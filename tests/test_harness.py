@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tailrace import EmbeddedKafka, TailraceError
-from tailrace.harness import LatencyReport, LoadTest, plot_latency
+from tailrace.loadtest import LatencyReport, LoadTest, plot_latency
 from tests.helpers.processes import alive, descendants
 from tests.helpers.topics import new_topic
 from tests.helpers.waiting import until
@@ -136,7 +136,7 @@ def test_a_missing_topic_is_an_error_and_not_a_hang(kafka: EmbeddedKafka) -> Non
 def test_its_processes_are_gone_with_their_owner(kafka: EmbeddedKafka) -> None:
     topics = new_topic(kafka.bootstrap_servers, "in"), new_topic(kafka.bootstrap_servers, "out")
     code = (
-        "import time; from tailrace.harness import LoadTest\n"
+        "import time; from tailrace.loadtest import LoadTest\n"
         f"load = LoadTest(bootstrap_servers={kafka.bootstrap_servers!r}, input_topic={topics[0]!r},\n"
         f"                output_topic={topics[1]!r}, rate=10).__enter__()\n"
         "print('running', flush=True); time.sleep(600)\n"

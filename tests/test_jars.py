@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace import TailraceError, _jars
-from tailrace._jars import KAFKA_CONNECTOR, IvyOptions, JarSet
+from tailrace import TailraceError
+from tailrace._spark import maven
+from tailrace._spark.maven import KAFKA_CONNECTOR, IvyOptions, JarSet
 from tests.helpers.processes import tailrace as tailrace_cli
 
 # A settings file of the user's that knows one repository, where nobody listens.
@@ -36,7 +37,7 @@ def no_network(empty_cache: Path) -> IvyOptions:
 def test_no_network_and_an_empty_cache(no_network: IvyOptions) -> None:
     begun = time.monotonic()
     with pytest.raises(TailraceError) as failure:
-        _jars.resolve(KAFKA_CONNECTOR, no_network)
+        maven.resolve(KAFKA_CONNECTOR, no_network)
     assert failure.value.code == "TAILRACE_JARS_UNREACHABLE"
     log = Path(failure.value.problem.rpartition(" ")[2])
     assert "nowhere" in log.read_text(), "the user's Ivy settings were not used"
@@ -48,14 +49,14 @@ def test_what_was_resolved_once_needs_no_network_and_no_java(
 ) -> None:
     jar = tmp_path / "some.jar"
     jar.touch()
-    monkeypatch.setattr(_jars, "_download", lambda *_: [jar])
-    assert _jars.resolve(KAFKA_CONNECTOR, no_network) == [jar]
+    monkeypatch.setattr(maven, "_download", lambda *_: [jar])
+    assert maven.resolve(KAFKA_CONNECTOR, no_network) == [jar]
     monkeypatch.undo()
     monkeypatch.setenv("TAILRACE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    assert _jars.resolve(KAFKA_CONNECTOR, no_network) == [jar]
+    assert maven.resolve(KAFKA_CONNECTOR, no_network) == [jar]
     jar.unlink()
-    assert _jars.cached(KAFKA_CONNECTOR, no_network) is None
+    assert maven.cached(KAFKA_CONNECTOR, no_network) is None
 
 
 def test_coordinates_can_be_pinned_by_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +69,7 @@ def test_coordinates_can_be_pinned_by_the_user(monkeypatch: pytest.MonkeyPatch) 
 def test_a_coordinate_that_does_not_exist(empty_cache: Path) -> None:
     unknown = JarSet("nonsense", ("org.example.tailrace:no-such-jar:1",), transitive=False, variable="X")
     with pytest.raises(TailraceError) as failure:
-        _jars.resolve(unknown)
+        maven.resolve(unknown)
     assert failure.value.code == "TAILRACE_JARS_UNREACHABLE"
     assert "no-such-jar" in failure.value.problem
 

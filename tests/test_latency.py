@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
-from tailrace.harness import LoadTest
+from tailrace.loadtest import LoadTest
 from tailrace.results import Latency
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.waiting import until

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tailrace import EmbeddedKafka
-from tailrace.lifecycle.warm_workers import warm_workers
+from tailrace.supervise.warm_workers import warm_workers
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.processes import alive, descendants, run_python
 from tests.helpers.topics import new_topic, produce

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from tailrace import TailraceError
-from tailrace.lifecycle.run.arguments import Arguments, refuse_what_cannot_be_supervised, take_apart
-from tailrace.lifecycle.run.health import HealthServer
-from tailrace.lifecycle.run.output import RotatingLog
-from tailrace.lifecycle.run.redaction import HIDDEN, hide_in_command, hide_in_text
-from tailrace.lifecycle.run.replay import replay_of
-from tailrace.lifecycle.run.status import State, Status
-from tailrace.lifecycle.run.submit import command_of
+from tailrace.supervise.run.arguments import Arguments, refuse_what_cannot_be_supervised, take_apart
+from tailrace.supervise.run.health import HealthServer
+from tailrace.supervise.run.output import RotatingLog
+from tailrace.supervise.run.redaction import HIDDEN, hide_in_command, hide_in_text
+from tailrace.supervise.run.replay import replay_of
+from tailrace.supervise.run.status import State, Status
+from tailrace.supervise.run.submit import command_of
 
 OWN = ("--restarts", "--health-port")
 FLAGS = ("--show-spark-log", "--help", "-h")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.lifecycle.run.failures import Cure, Place, diagnose
-from tailrace.lifecycle.run.known_failures import CURABLE_CODES
-from tailrace.lifecycle.run.restarts import Restarts
+from tailrace.supervise.run.failures import Cure, Place, diagnose
+from tailrace.supervise.run.known_failures import CURABLE_CODES
+from tailrace.supervise.run.restarts import Restarts
 
 SAID = Path(__file__).parent / "failures"
 

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 import tailrace
 from tailrace import TailraceError
-from tailrace._defaults import REAL_TIME_DEFAULTS
-from tailrace._driver_jvm import COLLECTOR, OPTIONS_KEY
-from tailrace._plugin import EXTENSION_CLASS, PLUGIN_CLASS, plugin_jar
+from tailrace._spark.defaults import REAL_TIME_DEFAULTS
+from tailrace._spark.driver_jvm import COLLECTOR, OPTIONS_KEY
+from tailrace._spark.plugin import EXTENSION_CLASS, PLUGIN_CLASS, plugin_jar
 from tests.helpers.processes import Completed, run_python
 
 
@@ -327,7 +327,7 @@ import signal, sys
 from pathlib import Path
 from pyspark.sql import SparkSession
 import tailrace
-from tailrace._logged_session import start_with_log
+from tailrace._spark.logged_session import start_with_log
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 spark = start_with_log(tailrace.configure(builder), Path({log!r}))
 signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -16,10 +16,11 @@ import typer
 from typer.testing import CliRunner, Result
 
 from tailrace import EmbeddedKafka, TailraceError
+from tailrace.check import boundary
+from tailrace.check.description import Operator, QueryShape, Stage
 from tailrace.cli.size import size
-from tailrace.preflight import boundary
-from tailrace.preflight.description import Operator, QueryShape, Stage
-from tailrace.preflight.sizing import (
+from tailrace.dashboard import Dashboard, serve
+from tailrace.size import (
     Load,
     Sizing,
     load_of_run,
@@ -28,11 +29,10 @@ from tailrace.preflight.sizing import (
     shape_of_topic,
     size_of,
 )
-from tailrace.preflight.sizing.by_hand import shape_by_hand
-from tailrace.preflight.sizing.interval import INTERVALS_S
-from tailrace.preflight.sizing.memory import GIB, MIB
-from tailrace.preflight.sizing.of_topic import topic_partitions
-from tailrace.web import Dashboard, serve
+from tailrace.size.by_hand import shape_by_hand
+from tailrace.size.interval import INTERVALS_S
+from tailrace.size.memory import GIB, MIB
+from tailrace.size.of_topic import topic_partitions
 from tests.helpers.synthetic_monitor import SyntheticMonitor, make_query
 from tests.helpers.topics import new_topic
 

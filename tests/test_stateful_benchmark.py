@@ -13,7 +13,7 @@ import pytest
 from benchmarks.stateful_latency import Figures, Pass
 from benchmarks.stateful_latency import Plan as LatencyPlan
 from benchmarks.stateful_records import encode_in_bursts, encode_over
-from tailrace.harness import LatencyReport
+from tailrace.loadtest import LatencyReport
 
 ROOT = Path(__file__).resolve().parent.parent
 GAP_S = 2

@@ -1,17 +1,17 @@
 """Tailrace: Spark's Real-Time Mode, complete for PySpark."""
 
+from tailrace._deduplication import drop_duplicates
 from tailrace._version import __version__
-from tailrace.deduplication import drop_duplicates
+from tailrace.check.check import check
+from tailrace.dashboard.application import dashboard
 from tailrace.errors import TailraceError
+from tailrace.explain.explain import explain
 from tailrace.functions import session_status
 from tailrace.kafka import EmbeddedKafka
-from tailrace.lifecycle.drain import drain
 from tailrace.monitor import latency, measure
-from tailrace.preflight.check import check
-from tailrace.preflight.explain import explain
-from tailrace.preflight.size import size
 from tailrace.session import configure
-from tailrace.web.application import dashboard
+from tailrace.size.size import size
+from tailrace.supervise.drain import drain
 
 __all__ = [
     "EmbeddedKafka",

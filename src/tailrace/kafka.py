@@ -19,11 +19,11 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tailrace import _jars
-from tailrace._java import require_java
-from tailrace._owned_process import end_owned_process
-from tailrace._paths import log_file
-from tailrace._plugin import plugin_jar, spark_jars
+from tailrace._process.owned_process import end_owned_process
+from tailrace._process.paths import log_file
+from tailrace._spark import maven
+from tailrace._spark.java import require_java
+from tailrace._spark.plugin import plugin_jar, spark_jars
 from tailrace.errors import TailraceError
 
 HOST = "127.0.0.1"
@@ -78,7 +78,7 @@ class EmbeddedKafka:
         """Start the broker; one that `kill` or `shut_down` has ended goes on with its data, at its old address."""
         if self._process is not None:
             return self
-        jars = _jars.resolve(_jars.KAFKA_BROKER)
+        jars = maven.resolve(maven.KAFKA_BROKER)
         if self._folder is not None:
             assert self.log is not None
             self._process = launch(self._folder, jars, self.log, owned=True)

@@ -1,9 +1,9 @@
 """What the functions of `tailrace` return, for type hints."""
 
-from tailrace.lifecycle.drain import Drained
+from tailrace.check.verdict import Verdict
+from tailrace.explain import Explanation
 from tailrace.monitor import Latency, Measurement
-from tailrace.preflight.picture import Explanation
-from tailrace.preflight.sizing import Sizing
-from tailrace.preflight.verdict import Verdict
+from tailrace.size import Sizing
+from tailrace.supervise.drain import Drained
 
 __all__ = ["Drained", "Explanation", "Latency", "Measurement", "Sizing", "Verdict"]

@@ -16,21 +16,28 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 from rich.markup import escape
 
-from tailrace import _jars
-from tailrace._console import console
-from tailrace._defaults import REAL_TIME_DEFAULTS
-from tailrace._driver_jvm import driver_options, say_if_too_late
-from tailrace._interrupts import interrupts_deferred
-from tailrace._java import require_java
-from tailrace._plugin import CLIENT_VERSION_KEY, EXTENSION_CLASS, LISTENER_CLASS, PLUGIN_CLASS, is_loaded, plugin_jar
-from tailrace._user_conf import user_conf
+from tailrace._process.console import console
+from tailrace._process.interrupts import interrupts_deferred
+from tailrace._spark import maven
+from tailrace._spark.defaults import REAL_TIME_DEFAULTS
+from tailrace._spark.driver_jvm import driver_options, say_if_too_late
+from tailrace._spark.java import require_java
+from tailrace._spark.plugin import (
+    CLIENT_VERSION_KEY,
+    EXTENSION_CLASS,
+    LISTENER_CLASS,
+    PLUGIN_CLASS,
+    is_loaded,
+    plugin_jar,
+)
+from tailrace._spark.user_conf import user_conf
 from tailrace._version import __version__
+from tailrace.check.starts import check_at_start
+from tailrace.dashboard.application import dashboard, port_of
 from tailrace.errors import TailraceError
-from tailrace.lifecycle.supervised import is_supervised, tell_how_it_ends
-from tailrace.lifecycle.warm_workers import warm_workers
 from tailrace.monitor import monitor_of
-from tailrace.preflight.starts import check_at_start
-from tailrace.web.application import dashboard, port_of
+from tailrace.supervise.notes import is_supervised, tell_how_it_ends
+from tailrace.supervise.warm_workers import warm_workers
 
 LISTENERS_KEY = "spark.sql.streaming.streamingQueryListeners"
 
@@ -89,7 +96,7 @@ class RealTimeBuilder(SparkSession.Builder):
         conf = user_conf(self._options)
         jars = [plugin_jar()]
         if self._kafka_connector and not _names_kafka_connector(conf):
-            jars += _jars.resolve(_jars.KAFKA_CONNECTOR, _jars.IvyOptions.from_conf(conf))
+            jars += maven.resolve(maven.KAFKA_CONNECTOR, maven.IvyOptions.from_conf(conf))
         options = {
             "spark.jars": _merged(conf.get("spark.jars"), map(str, jars)),
             "spark.sql.extensions": _merged(conf.get("spark.sql.extensions"), [EXTENSION_CLASS]),

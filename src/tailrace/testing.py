@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType, _make_type_verifier
 
-from tailrace._plugin import TESTING_PACKAGE, is_loaded, jvm_object
+from tailrace._spark.plugin import TESTING_PACKAGE, is_loaded, jvm_object
 from tailrace.errors import TailraceError
 from tailrace.session import configure
 

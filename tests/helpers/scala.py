@@ -7,8 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tailrace._java import require_java
-from tailrace._plugin import plugin_jar, spark_jars
+from tailrace._spark.java import require_java
+from tailrace._spark.plugin import plugin_jar, spark_jars
 
 SOURCES = Path(__file__).parent.parent / "jvm"
 

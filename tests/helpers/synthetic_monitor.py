@@ -293,7 +293,7 @@ def lively_monitor() -> SyntheticMonitor:
 
 
 if __name__ == "__main__":
-    from tailrace.web import serve
+    from tailrace.dashboard import serve
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=4050)

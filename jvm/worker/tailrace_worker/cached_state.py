@@ -15,9 +15,9 @@ from pyspark.sql.streaming.map_state_client import MapStateClient
 from pyspark.sql.streaming.value_state_client import ValueStateClient
 from pyspark.sql.types import Row, StructType
 
+from tailrace_worker.batched_value_state import StoredValues
 from tailrace_worker.exact_values import ExactValues, InexactError
 from tailrace_worker.state_client import EpochClient
-from tailrace_worker.batched_value_state import StoredValues
 
 #: A list or a map with more entries is not remembered.
 MOST_ENTRIES = 1_000

@@ -13,7 +13,7 @@ from rich.table import Table
 from tailrace._version import __version__
 from tailrace.chaos.ledger import EXAMPLES
 from tailrace.chaos.run import ChaosResult, Round
-from tailrace.harness.machine import describe_machine
+from tailrace.loadtest.machine import describe_machine
 
 # What is counted of a round, and how it is headed.
 COUNTED = {"ended": "queries ended", "driver_ended": "drivers ended", "stuck": "stuck"}

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tailrace._paths import log_file
+from tailrace._process.paths import log_file
 from tailrace.chaos._settings import checkpoint_of
 from tailrace.chaos.faults import FAULTS, why_not
 from tailrace.chaos.ledger import Books, Sent, answers_of, balance, rows_due, sent_of

@@ -8,7 +8,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from tailrace import _jars
+from tailrace._spark import maven
 from tailrace.chaos._events import Event
 from tailrace.chaos._settings import Settings, checkpoint_of
 from tailrace.chaos.driver import Driver
@@ -31,7 +31,7 @@ EXECUTORS = 2
 
 def own_world(options: ChaosOptions, log: Path, stack: ExitStack) -> World:
     """The built-in queries, on a broker of their own behind a proxy."""
-    _jars.resolve(_jars.KAFKA_CONNECTOR)
+    maven.resolve(maven.KAFKA_CONNECTOR)
     folder = Path(tempfile.mkdtemp(prefix="tailrace-chaos-"))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     proxy = stack.enter_context(TcpProxy())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tailrace._console import working
+from tailrace._process.console import working
 from tailrace.chaos.options import ChaosOptions
 from tailrace.chaos.schedule import Planned
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tailrace._console import console
+from tailrace._process.console import console
 from tailrace.chaos import ChaosOptions, ChaosView, UsersQuery, report, run_chaos
 from tailrace.chaos.faults import FAULTS
 from tailrace.chaos.run import plan

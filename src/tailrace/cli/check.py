@@ -10,10 +10,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tailrace._console import console
-from tailrace.preflight.findings import Severity
-from tailrace.preflight.script_check import ScriptQueries, check_script
-from tailrace.preflight.verdict import SIGNS
+from tailrace._process.console import console
+from tailrace.check.findings import Severity
+from tailrace.check.script_check import ScriptQueries, check_script
+from tailrace.check.verdict import SIGNS
 
 COLOURS = {Severity.BLOCKING: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 CLEAR, BLOCKED = 0, 1

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tailrace._console import console
-from tailrace._paths import cache_folder
+from tailrace._process.console import console
+from tailrace._process.paths import cache_folder
 from tailrace.demo import report
 from tailrace.demo.run import DemoOptions, DemoResult, Mode, run_demo
 from tailrace.demo.view import DemoView

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tailrace.doctor import DoctorOptions, Finding, examine
+from tailrace.check.machine import DoctorOptions, Finding, examine
 
 
 def doctor(

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from tailrace._console import console
-from tailrace.lifecycle.drain import Drained
-from tailrace.lifecycle.remote import drain_at
-from tailrace.top import default_url
+from tailrace._process.console import console
+from tailrace.dashboard.top import default_url
+from tailrace.supervise.drain import Drained
+from tailrace.supervise.remote import drain_at
 
 
 def drain(

@@ -10,10 +10,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tailrace._console import console
+from tailrace._process.console import console
+from tailrace.check.script_check import shapes_in
 from tailrace.errors import TailraceError
-from tailrace.preflight.picture import Explanation
-from tailrace.preflight.script_check import shapes_in
+from tailrace.explain import Explanation
 
 
 def explain(

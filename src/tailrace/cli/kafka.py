@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tailrace import background_broker as background
-from tailrace._console import console, working
+from tailrace._broker import background as background
+from tailrace._process.console import console, working
 
 kafka = typer.Typer(help="An Apache Kafka broker in the background, on 127.0.0.1.", no_args_is_help=True)
 

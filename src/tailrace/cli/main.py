@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from tailrace._console import console
+from tailrace._process.console import console
 from tailrace._version import __version__
 from tailrace.cli.chaos import chaos
 from tailrace.cli.check import check

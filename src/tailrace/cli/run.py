@@ -9,16 +9,16 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand
 
-from tailrace._console import console
-from tailrace._java import require_java
-from tailrace._paths import log_file
-from tailrace.lifecycle.run.arguments import Arguments, refuse_what_cannot_be_supervised, take_apart
-from tailrace.lifecycle.run.health import HealthServer
-from tailrace.lifecycle.run.restarts import Restarts
-from tailrace.lifecycle.run.status import Status
-from tailrace.lifecycle.run.submit import command_of, conf_of, environment_of
-from tailrace.lifecycle.run.supervisor import Order, Supervisor
-from tailrace.web import require_web
+from tailrace._process.console import console
+from tailrace._process.paths import log_file
+from tailrace._spark.java import require_java
+from tailrace.dashboard import require_web
+from tailrace.supervise.run.arguments import Arguments, refuse_what_cannot_be_supervised, take_apart
+from tailrace.supervise.run.health import HealthServer
+from tailrace.supervise.run.restarts import Restarts
+from tailrace.supervise.run.status import Status
+from tailrace.supervise.run.submit import command_of, conf_of, environment_of
+from tailrace.supervise.run.supervisor import Order, Supervisor
 
 TAKEN_APART = "tailrace.run.arguments"
 

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from tailrace._console import console
-from tailrace.preflight.description import QueryShape
-from tailrace.preflight.sizing import (
+from tailrace._process.console import console
+from tailrace.check.description import QueryShape
+from tailrace.dashboard.top import Feed
+from tailrace.size import (
     Load,
     bad_size,
     load_of_run,
@@ -19,7 +20,6 @@ from tailrace.preflight.sizing import (
     shape_of_topic,
     size_of,
 )
-from tailrace.top import Feed
 
 
 def size(

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from tailrace.dashboard.top import Feed, default_url, picture
 from tailrace.errors import TailraceError
-from tailrace.top import Feed, default_url, picture
 
 PERIOD_S = 1.0
 

@@ -10,9 +10,9 @@ from rich.table import Table
 
 from tailrace._version import __version__
 from tailrace.demo.run import DemoResult, Mode
-from tailrace.harness import plot_latency
-from tailrace.harness.machine import describe_machine
-from tailrace.harness.report import LABELS
+from tailrace.loadtest import plot_latency
+from tailrace.loadtest.machine import describe_machine
+from tailrace.loadtest.report import LABELS
 from tailrace.monitor.epochs import seam_in_words
 
 

@@ -18,21 +18,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.markup import escape
 
-from tailrace import _jars
-from tailrace._console import console, working
-from tailrace._logged_session import start_with_log
-from tailrace._paths import log_file
-from tailrace._slots import busy_slots
+from tailrace._process.console import console, working
+from tailrace._process.paths import log_file
+from tailrace._spark import maven
+from tailrace._spark.logged_session import start_with_log
+from tailrace._spark.slots import busy_slots
+from tailrace.dashboard.application import dashboard
 from tailrace.demo.model import FraudModel, train
 from tailrace.demo.query import decide, read_payments, write_decisions
 from tailrace.demo.view import DemoView
 from tailrace.errors import TailraceError
-from tailrace.harness import LatencyReport, LoadTest, epoch_ends
-from tailrace.harness.epochs import wait_for_epochs
 from tailrace.kafka import EmbeddedKafka, create_topics, delete_topics, require_broker
+from tailrace.loadtest import LatencyReport, LoadTest, epoch_ends
+from tailrace.loadtest.epochs import wait_for_epochs
 from tailrace.monitor.measure import latency
 from tailrace.session import configure
-from tailrace.web.application import dashboard
 
 PARTITIONS = 2
 SHUFFLE_PARTITIONS = 2
@@ -129,13 +129,13 @@ def _broker(options: DemoOptions, stack: ExitStack) -> str:
     if options.bootstrap_servers is not None:
         require_broker(options.bootstrap_servers)
         return options.bootstrap_servers
-    _jars.resolve(_jars.KAFKA_BROKER)
+    maven.resolve(maven.KAFKA_BROKER)
     with working("Starting an embedded Apache Kafka"):
         return stack.enter_context(EmbeddedKafka()).bootstrap_servers
 
 
 def _spark(stack: ExitStack) -> tuple[SparkSession, Path]:
-    _jars.resolve(_jars.KAFKA_CONNECTOR)
+    maven.resolve(maven.KAFKA_CONNECTOR)
     log = log_file("demo-spark")
     with working(f"Starting Spark (log: {log})"):
         builder = (

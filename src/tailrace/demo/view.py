@@ -13,8 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tailrace._console import working
-from tailrace.harness import Snapshot
+from tailrace._process.console import working
+from tailrace.loadtest import Snapshot
 
 BARS = "▁▂▃▄▅▆▇█"
 LINES_EVERY_S = 10

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tailrace._plugin import LIVE_FIGURES_CLASS, is_loaded, jvm_object
+from tailrace._spark.plugin import LIVE_FIGURES_CLASS, is_loaded, jvm_object
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
 from tailrace.monitor.application import ApplicationMonitor, SessionEndedError

@@ -1,0 +1,47 @@
+"""`drop_duplicates`: once each, and memory that ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import DataFrame
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+from tailrace._spark.plugin import DROP_DUPLICATES_CLASS, is_loaded, jvm_object
+from tailrace.errors import TailraceError
+
+
+def drop_duplicates(rows: DataFrame, columns: str | Sequence[str], *, ttl: str | timedelta) -> DataFrame:
+    """Keep the first row of each key, and forget the key `ttl` after that: state does not grow for ever.
+
+        once = tailrace.drop_duplicates(payments, ["id"], ttl="10 minutes")
+
+    The time is processing time: no watermark is needed, and a row that comes again later than `ttl` passes again. The
+    call is the same in Real-Time Mode, where a row passes at once, and in micro-batch, where state has to be kept in
+    RocksDB, as for transformWithState. A batch is one moment: its rows are deduplicated and nothing is forgotten.
+
+    :param columns: what makes two rows duplicates, as in `DataFrame.dropDuplicates`
+    :param ttl: as in triggers and watermarks, or a `timedelta`
+    """
+    session = rows.sparkSession
+    if not isinstance(rows, ClassicDataFrame) or not is_loaded(session.sparkContext):
+        raise TailraceError(
+            "TAILRACE_SESSION_NOT_CONFIGURED",
+            "this Spark session runs without Tailrace's plugin, which the operation is part of.",
+            "make the session with tailrace.configure(SparkSession.builder…).getOrCreate().",
+        )
+    keys = [columns] if isinstance(columns, str) else list(columns)
+    if not all(isinstance(key, str) for key in keys):
+        raise TailraceError(
+            "TAILRACE_BAD_DEDUPLICATION",
+            "columns are named by their names here.",
+            'drop_duplicates(rows, ["id"], ttl=…); give an expression a name with withColumn first.',
+        )
+    time = f"{ttl // timedelta(microseconds=1)} microseconds" if isinstance(ttl, timedelta) else str(ttl)
+    try:
+        kept = jvm_object(session.sparkContext, DROP_DUPLICATES_CLASS).apply(rows._jdf, keys, time)
+    except IllegalArgumentException as refused:
+        raise (TailraceError.find_in(str(refused)) or refused) from None
+    return DataFrame(kept, session)

@@ -1,0 +1,44 @@
+"""Starting Spark with the JVM's output in a log file instead of the user's terminal."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from tailrace._process.interrupts import interrupts_deferred
+from tailrace.errors import TailraceError
+from tailrace.session import spark_conf
+
+
+def start_with_log(builder: SparkSession.Builder, log: Path) -> SparkSession:
+    """The builder's session; everything that the JVM prints goes to `log`.
+
+    A JVM that already runs keeps its output where it is.
+    """
+    _log_interrupted_calls_to(log)
+    try:
+        if SparkContext._gateway is None:
+            with log.open("ab") as output, interrupts_deferred():
+                gateway = launch_gateway(spark_conf(builder), {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+                SparkContext._ensure_initialized(gateway=gateway)
+        return builder.getOrCreate()
+    except TailraceError:
+        raise
+    except Exception as failure:
+        master = builder._options.get("spark.master", "its master")
+        reason = next(iter(str(failure).splitlines()), repr(failure))
+        raise TailraceError(
+            "TAILRACE_SPARK_NOT_STARTED", f"Spark does not start on {master}: {reason}", f"read its log: {log}"
+        ) from None
+
+
+def _log_interrupted_calls_to(log: Path) -> None:
+    """Ctrl-C in the middle of a call into the JVM: Py4J reports the broken call, with a stack trace, as an error.
+
+    It does so through the root logger, which without a handler would get one that writes to the terminal.
+    """
+    logging.getLogger().addHandler(logging.FileHandler(log, delay=True))

@@ -1,0 +1,167 @@
+"""Jars from Maven coordinates: resolved by Spark's own Ivy, cached, usable offline afterwards."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tailrace._process.console import working
+from tailrace._process.paths import cache_folder, log_file
+from tailrace._spark.java import require_java
+from tailrace._spark.plugin import plugin_jar, spark_jars
+from tailrace._spark.user_conf import user_conf
+from tailrace.errors import TailraceError
+
+ATTEMPTS = 3
+# For all attempts together: a firewall that swallows packets must not hold the user for long.
+GIVE_UP_AFTER_S = 300
+
+
+@dataclass(frozen=True)
+class JarSet:
+    """Jars that are resolved together; `variable` lets a user pin other coordinates."""
+
+    name: str
+    coordinates: tuple[str, ...]
+    transitive: bool
+    variable: str
+
+    def pinned(self) -> JarSet:
+        override = os.environ.get(self.variable)
+        if not override:
+            return self
+        return JarSet(self.name, tuple(part.strip() for part in override.split(",")), self.transitive, self.variable)
+
+
+# Resolved one by one: the newest connector and token provider that are published and run on Spark
+# 4.3.0, and the client and pool that they were built with.
+KAFKA_CONNECTOR = JarSet(
+    name="Kafka connector",
+    coordinates=(
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+        "org.apache.kafka:kafka-clients:3.9.2",
+        "org.apache.commons:commons-pool2:2.12.1",
+    ),
+    transitive=False,
+    variable="TAILRACE_KAFKA_CONNECTOR",
+)
+
+# slf4j-simple writes the broker's log to its standard error, which goes to the log file.
+KAFKA_BROKER = JarSet(
+    name="Apache Kafka broker",
+    coordinates=("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
+    transitive=True,
+    variable="TAILRACE_KAFKA_BROKER",
+)
+
+
+@dataclass(frozen=True)
+class IvyOptions:
+    """The user's own settings for Spark's Ivy, taken from the Spark configuration."""
+
+    settings: str | None = None
+    home: str | None = None
+    repositories: str | None = None
+
+    @classmethod
+    def from_conf(cls, conf: Mapping[str, str]) -> IvyOptions:
+        return cls(conf.get("spark.jars.ivySettings"), conf.get("spark.jars.ivy"), conf.get("spark.jars.repositories"))
+
+    @classmethod
+    def of_user(cls) -> IvyOptions:
+        """From spark-defaults.conf and the like, where there is no session builder to ask."""
+        return cls.from_conf(user_conf({}))
+
+    def arguments(self) -> list[str]:
+        named = {"ivySettings": self.settings, "ivy": self.home, "repositories": self.repositories}
+        return [f"{key}={value}" for key, value in named.items() if value]
+
+
+def cached(jar_set: JarSet, ivy: IvyOptions) -> list[Path] | None:
+    """The jars of an earlier resolution, if all of them are still there."""
+    try:
+        index = json.loads(_index_file(jar_set.pinned(), ivy).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    jars = [Path(jar) for jar in index["jars"]]
+    return jars if jars and all(jar.is_file() for jar in jars) else None
+
+
+def resolve(jar_set: JarSet, ivy: IvyOptions | None = None) -> list[Path]:
+    """The jars' paths; downloads them if they are not at hand, with a progress line on stderr."""
+    wanted = jar_set.pinned()
+    ivy = ivy or IvyOptions.of_user()
+    with _one_at_a_time():
+        jars = cached(wanted, ivy)
+        if jars is None:
+            with working(f"Fetching {wanted.name} ({', '.join(wanted.coordinates)})"):
+                jars = _download(wanted, ivy)
+            _index_file(wanted, ivy).write_text(json.dumps({"jars": [str(jar) for jar in jars]}), encoding="utf-8")
+        return jars
+
+
+def _index_file(jar_set: JarSet, ivy: IvyOptions) -> Path:
+    key = hashlib.sha256(repr((jar_set.coordinates, jar_set.transitive, ivy)).encode()).hexdigest()[:16]
+    return cache_folder("jars") / f"{key}.json"
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    # Two Ivys on one cold cache corrupt each other's files.
+    with (cache_folder("jars") / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with working("Waiting for another process that fetches jars"):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _download(jar_set: JarSet, ivy: IvyOptions) -> list[Path]:
+    log = log_file("ivy")
+    command = [
+        require_java().command,
+        "-Dsun.net.client.defaultConnectTimeout=5000",
+        "-Dsun.net.client.defaultReadTimeout=30000",
+        "-cp",
+        os.pathsep.join([str(plugin_jar()), str(spark_jars() / "*")]),
+        "org.apache.spark.sql.tailrace.internals.ResolveJars",
+        f"coordinates={','.join(jar_set.coordinates)}",
+        f"transitive={str(jar_set.transitive).lower()}",
+        *ivy.arguments(),
+    ]
+    deadline = time.monotonic() + GIVE_UP_AFTER_S
+    for attempt in range(ATTEMPTS):
+        # On a cold cache a first attempt may fail for no reason that lasts.
+        time.sleep(attempt)
+        with log.open("a", encoding="utf-8") as output:
+            try:
+                answer = subprocess.run(
+                    command,
+                    stdout=subprocess.PIPE,
+                    stderr=output,
+                    text=True,
+                    check=False,
+                    timeout=max(1, deadline - time.monotonic()),
+                )
+            except subprocess.TimeoutExpired:
+                break
+        jars = [Path(line[4:]) for line in answer.stdout.splitlines() if line.startswith("jar ")]
+        if answer.returncode == 0 and jars:
+            return jars
+    raise TailraceError(
+        "TAILRACE_JARS_UNREACHABLE",
+        f"the {jar_set.name}'s jars are not cached and could not be downloaded "
+        f"({', '.join(jar_set.coordinates)}); what Ivy said is in {log}",
+        "connect to the network for the first run (later runs work offline), or name a reachable mirror with "
+        "the Spark setting spark.jars.ivySettings or spark.jars.repositories.",
+    )

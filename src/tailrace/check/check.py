@@ -1,0 +1,80 @@
+"""`tailrace.check`: the verdict on a query before it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tailrace._spark.plugin import is_loaded
+from tailrace.check.facts import SAMPLE_MS, Facts, Query, facts_of, session_of
+from tailrace.check.findings import Finding, Severity
+from tailrace.check.rules import RULES, migration
+from tailrace.check.verdict import Verdict, in_order
+from tailrace.errors import TailraceError
+
+WARN_ONLY_KEY = "spark.tailrace.check.warnOnly"
+
+
+def check(query: Query, *, from_micro_batch: bool = False) -> Verdict:
+    """Say whether a query can run in Real-Time Mode, what stands in the way, and the exact change.
+
+    Takes what `start()` would be called on, or a DataFrame whose sink is not known yet. Nothing is started; neither
+    the sink nor the checkpoint is touched.
+
+        print(tailrace.check(payments.writeStream.format("kafka")…trigger(realTime="5 minutes")))
+
+    :param from_micro_batch: also say what would change for a query that is micro-batch now: a writer with another
+        trigger, or a query that runs.
+    """
+    require_query(query)
+    return verdict_on(facts_of(query, sample_ms=SAMPLE_MS), session_of(query), from_micro_batch=from_micro_batch)
+
+
+def verdict_on(facts: Facts, spark: SparkSession, *, from_micro_batch: bool = False) -> Verdict:
+    rules = (*RULES, migration.changes) if from_micro_batch else RULES
+    findings = [finding for rule in rules for finding in rule(facts)]
+    return Verdict(facts.name, in_order(_relaxed(findings, _warn_only(spark))), facts.shape)
+
+
+def _relaxed(findings: list[Finding], codes: set[str]) -> list[Finding]:
+    """What the user has taken upon himself, code by code."""
+    return [
+        dataclasses.replace(finding, severity=Severity.WARNING)
+        if finding.severity is Severity.BLOCKING and finding.code in codes
+        else finding
+        for finding in findings
+    ]
+
+
+def _warn_only(spark: SparkSession) -> set[str]:
+    codes = {code.strip() for code in (spark.conf.get(WARN_ONLY_KEY, "") or "").split(",") if code.strip()}
+    for code in sorted(codes):
+        if not code.startswith("TAILRACE_"):
+            raise TailraceError(
+                "TAILRACE_BAD_SETTING",
+                f"{WARN_ONLY_KEY} names '{code}', which is no code of a finding.",
+                "list the codes one by one, as TAILRACE_TOO_FEW_SLOTS; there is no switch for all.",
+            )
+    return codes
+
+
+def require_query(query: object) -> None:
+    if not isinstance(query, Query):
+        raise TailraceError(
+            "TAILRACE_NOTHING_TO_CHECK",
+            f"a {type(query).__name__} is neither a DataFrame, nor its writeStream, nor a query.",
+            "check what you would call start() on: tailrace.check(rows.writeStream.format(…)…).",
+        )
+    if not is_loaded(session_of(query).sparkContext):
+        raise TailraceError(
+            "TAILRACE_SESSION_NOT_CONFIGURED",
+            "this Spark session runs without Tailrace's plugin, which knows how the query would be planned.",
+            "make the session with tailrace.configure(SparkSession.builder…).getOrCreate().",
+        )
+    if isinstance(query, DataFrame) and not query.isStreaming:
+        raise TailraceError(
+            "TAILRACE_NOTHING_TO_CHECK",
+            "this DataFrame is no stream.",
+            "begin with spark.readStream.",
+        )

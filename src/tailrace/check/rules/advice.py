@@ -1,0 +1,73 @@
+"""What the query promises, and whether it needs Real-Time Mode at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tailrace.check.facts import Facts, option
+from tailrace.check.findings import Finding, note
+from tailrace.check.rules.sinks import EXACTLY_ONCE
+from tailrace.check.words import duration_in_words
+
+LONG_WINDOW_MS = 5 * 60_000
+
+
+def guarantee(facts: Facts) -> Iterator[Finding]:
+    if facts.writer is None or not facts.writer["sink"]["supported"]:
+        return
+    yield note("TAILRACE_GUARANTEE", f"sink {facts.writer['sink']['name']}", guarantee_of(facts))
+
+
+def guarantee_of(facts: Facts) -> str:
+    """What holds after a failure, and after a plain stop."""
+    assert facts.writer is not None
+    if facts.checkpoint is None:
+        return "None across restarts: without a checkpoint location the query begins anew each time."
+    sink = facts.writer["format"]
+    epoch = duration_in_words(facts.epoch_ms)
+    again = f"after a failure or a stop the rows since the last commit (up to {epoch}) "
+    twice = {
+        "kafka": "are written to Kafka again",
+        "foreach": "are given to your function again",
+        "console": "are printed again",
+    }
+    lost = "no row is lost"
+    if any(option(source["options"], "failOnDataLoss") == "false" for source in facts.described["sources"]):
+        lost = "no row is lost but those that Kafka has deleted before they were read (failOnDataLoss is false)"
+    if sink == EXACTLY_ONCE:
+        return _exactly_once(facts, lost)
+    delivery = f"At least once: {lost}; {again}{twice.get(sink, 'are written again')}"
+    if facts.stateful:
+        return f"{delivery}, with the values that they had then; the state itself counts each row exactly once."
+    return f"{delivery}."
+
+
+def _exactly_once(facts: Facts, lost: str) -> str:
+    seen = "" if facts.sink_option("transactionInterval") is None else ", for consumers that read committed records"
+    zombies = (
+        ""
+        if facts.sink_option("transactionInterval") is not None
+        else " A machine that is cut off and writes on while another run goes on from the checkpoint is not fenced: "
+        "for that, set transactionInterval."
+    )
+    once = f"Exactly once: {lost}, and none is written twice, also after a failure or a stop{seen}."
+    if facts.described.get("stream_joins"):
+        once += " A match is known by its content: functions must say the same of it each time; docs/guarantees.md."
+    elif facts.stateful:
+        once += " What the state has counted stays counted once; docs/guarantees.md says when an update is corrected."
+    return once + zombies
+
+
+def micro_batch_would_do(facts: Facts) -> Iterator[Finding]:
+    windows = [window["length_ms"] for window in facts.described["windows"]]
+    decides = facts.described["python"] or (facts.writer and facts.writer["format"] == "foreach")
+    if windows and min(windows) >= LONG_WINDOW_MS and not decides:
+        slots = facts.shape.slots
+        yield note(
+            "TAILRACE_MICRO_BATCH_WOULD_DO",
+            "query",
+            f"it gathers rows in windows of {duration_in_words(min(windows))}; a result that is some seconds old "
+            "serves as well, and no decision is taken row by row. Micro-batch is the cheaper answer: it holds "
+            f"{f'none of the {slots} task slots' if slots else 'no task slot'} between two batches.",
+            'unless each update is waited for: .trigger(processingTime="10 seconds").',
+        )

@@ -1,0 +1,106 @@
+"""What changes for a micro-batch query that becomes a real-time one; asked for with `--from-microbatch`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tailrace.check.facts import Facts
+from tailrace.check.findings import Finding, note
+from tailrace.check.rules.checkpoint import COMMITS_WITH_STATE_IDS, commit_version
+from tailrace.check.words import duration_in_words
+
+CODE = "TAILRACE_FROM_MICRO_BATCH"
+
+
+def changes(facts: Facts) -> Iterator[Finding]:
+    if facts.writer is None or facts.writer["trigger"]["kind"] != "micro-batch":
+        return
+    yield from _trigger(facts)
+    yield from _output(facts)
+    yield from _duplicates(facts)
+    yield from _checkpoint(facts)
+    yield from _latency(facts)
+    yield from _slots(facts)
+
+
+def _trigger(facts: Facts) -> Iterator[Finding]:
+    assert facts.writer is not None
+    interval = facts.writer["trigger"].get("interval_ms")
+    new = f'.trigger(realTime="{duration_in_words(facts.epoch_ms)}")'
+    if interval:
+        old = f'.trigger(processingTime="{duration_in_words(interval)}")'
+        yield note(CODE, "trigger", f"the one line that changes is {old}.", f"{new} in its place.")
+    elif "text" in facts.writer["trigger"]:
+        told = "it ends when its input is read; in Real-Time Mode it would run on."
+        yield note(CODE, "trigger", told, f"{new} in the place of its trigger, if that is meant.")
+    else:
+        yield note(CODE, "trigger", "the one line to add is the trigger.", f"{new}.")
+
+
+def _output(facts: Facts) -> Iterator[Finding]:
+    assert facts.writer is not None
+    mode = facts.writer["output_mode"]
+    if mode == "update" or (mode == "append" and facts.described.get("may_append")):
+        return
+    if not any(state["name"] == "aggregation" for state in facts.described["state"]):
+        told = f"'{mode}' becomes 'update', and the rows stay the same: nothing is aggregated."
+    elif mode == "append":
+        told = (
+            "'append' becomes 'update': instead of one final row, each change of a group is written at once, and who "
+            "reads it takes the last one of each key."
+        )
+    else:
+        told = (
+            f"'{mode}' becomes 'update': instead of the whole result with each batch, only the rows that changed are "
+            "written, and who reads it keeps the others."
+        )
+    yield note(CODE, "output mode", told)
+
+
+def _duplicates(facts: Facts) -> Iterator[Finding]:
+    assert facts.writer is not None
+    if facts.writer["sink"]["supported"]:
+        yield note(
+            CODE,
+            "duplicates",
+            f"after a failure micro-batch repeats one batch, Real-Time Mode everything since the last commit, up to "
+            f"{duration_in_words(facts.epoch_ms)}, and after a plain stop() as well: more that the reader of "
+            f"'{facts.writer['sink']['name']}' must bear twice.",
+            "let the reader go by a key, or choose a shorter epoch.",
+        )
+
+
+def _checkpoint(facts: Facts) -> Iterator[Finding]:
+    version = commit_version(facts)
+    if version is None:
+        return
+    if version >= COMMITS_WITH_STATE_IDS:
+        yield note(CODE, "checkpoint", "it can be kept: offsets and state are gone on with, in both directions.")
+    else:
+        yield note(CODE, "checkpoint", "it cannot be kept; TAILRACE_CHECKPOINT_FORMAT says how to go on.")
+
+
+def _latency(facts: Facts) -> Iterator[Finding]:
+    taken = facts.batch_ms
+    if taken:
+        now = (
+            f"now a record waits for the next batch and for the whole of its own, and a batch takes {taken} ms (median)"
+        )
+    else:
+        now = "now a record waits for the next batch and for the whole of its own"
+    yield note(
+        CODE,
+        "latency",
+        f"{now}; in Real-Time Mode it takes milliseconds, except at the end of an epoch. What it is on your machines, "
+        "tailrace.latency(query) tells once it runs.",
+    )
+
+
+def _slots(facts: Facts) -> Iterator[Finding]:
+    if facts.shape.slots is not None:
+        yield note(
+            CODE,
+            "task slots",
+            f"micro-batch takes turns with what it has; in Real-Time Mode {facts.shape.arithmetic} slots are held for "
+            "as long as the query runs.",
+        )

@@ -1,0 +1,145 @@
+"""Where the rows go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tailrace.check.facts import Facts
+from tailrace.check.findings import Finding, blocking, warning
+
+# Kafka's producer waits that long by default for more records to send along.
+DEFAULT_LINGER_MS = 5
+POLICIES = ("fail", "dead-letter", "drop")
+EXACTLY_ONCE = "tailrace-kafka"
+KAFKA_SINKS = ("kafka", EXACTLY_ONCE)
+KAFKA_TYPES = {"key": ("STRING", "BINARY"), "value": ("STRING", "BINARY"), "topic": ("STRING",), "partition": ("INT",)}
+
+
+def unsupported(facts: Facts) -> Iterator[Finding]:
+    if facts.writer and not facts.writer["sink"]["supported"]:
+        sink = facts.writer["sink"]
+        yield blocking(
+            "TAILRACE_UNSUPPORTED_SINK",
+            f"sink {sink['name']}",
+            f"the sink '{sink['name']}' cannot be used in Real-Time Mode: {sink['reason']}",
+            sink["remedy"],
+        )
+
+
+def output_mode(facts: Facts) -> Iterator[Finding]:
+    if facts.writer is None:
+        return
+    mode, may_append = facts.writer["output_mode"], facts.described.get("may_append", False)
+    outer = next((join for join in facts.described.get("stream_joins", ()) if join["outer"]), None)
+    if mode == "update" and outer is not None and may_append:
+        yield blocking(
+            "TAILRACE_OUTPUT_MODE",
+            "output mode",
+            f"a {outer['kind']} join of two streams has the output mode 'append' alone: a row that has matched nothing "
+            "is written once, when its time is over, and never changed.",
+            '.outputMode("append").',
+            outer.get("line"),
+        )
+    elif mode == "append" and may_append and (open_ended := _sessions_without_end(facts)) is not None:
+        yield blocking(
+            "TAILRACE_OUTPUT_MODE",
+            "output mode",
+            "'append' writes sessions when they are closed, and without a watermark none ever is.",
+            '.withWatermark("timestamp", "10 minutes") before the groupBy; or .outputMode("update").',
+            open_ended.get("line"),
+        )
+    elif mode != "update" and not (mode == "append" and may_append):
+        yield blocking(
+            "TAILRACE_OUTPUT_MODE",
+            "output mode",
+            f"Real-Time Mode has the output mode 'update' alone, and this query has '{mode}'"
+            f"{' (the default)' if mode == 'append' else ''}.",
+            '.outputMode("update"): an aggregation then writes each changed row, and anything else what it '
+            "wrote before.",
+        )
+
+
+def _sessions_without_end(facts: Facts) -> dict[str, Any] | None:
+    kept = facts.described["state"]
+    return next((state for state in kept if state["name"] == "session window" and not state["bounded"]), None)
+
+
+def no_row_identity(facts: Facts) -> Iterator[Finding]:
+    """The exactly-once sink knows a row that comes again by the record it was made of, or a match by its content."""
+    if facts.writer is None or facts.writer["format"] != EXACTLY_ONCE:
+        return
+    plain = 'or write with format("kafka"), which may write rows twice after a failure.'
+    for source in facts.described["sources"]:
+        if source["name"] != "kafka" and source["real_time"]:
+            yield blocking(
+                "TAILRACE_NO_ROW_IDENTITY",
+                f"source {source['name']}",
+                f"the source {source['name']} gives its rows no offsets by which {EXACTLY_ONCE} could know them again.",
+                f"read from Kafka, {plain}",
+                source.get("line"),
+            )
+    for found in facts.described.get("match_obstacles", ()):
+        yield blocking(found["code"], found["where"], found["problem"], found["fix"], found.get("line"))
+    for function in facts.described["python"]:
+        if function.get("in_batches"):
+            yield blocking(
+                "TAILRACE_NO_ROW_IDENTITY",
+                f"function {function['name']}",
+                "mapInPandas and mapInArrow do not say which row a result belongs to, so that "
+                f"{EXACTLY_ONCE} could not know it again.",
+                f"use a udf, pandas_udf or arrow_udf, {plain}",
+                function.get("line"),
+            )
+
+
+def kafka_columns(facts: Facts) -> Iterator[Finding]:
+    # A query that runs has what it needs; its options are not told.
+    if facts.writer is None or facts.writer["format"] not in KAFKA_SINKS or facts.described.get("running"):
+        return
+    columns = {column["name"]: column["type"] for column in facts.described["columns"]}
+    missing = []
+    if "value" not in columns:
+        missing.append(('a column "value"', 'add .select(F.to_json(F.struct("*")).alias("value"))'))
+    if "topic" not in columns and facts.sink_option("topic") is None:
+        missing.append(("a topic", 'add .option("topic", "…") or a column "topic"'))
+    if facts.sink_option("kafka.bootstrap.servers") is None:
+        missing.append(("the brokers", 'add .option("kafka.bootstrap.servers", "…")'))
+    for name, types in KAFKA_TYPES.items():
+        if name in columns and columns[name] not in types:
+            wanted = " or ".join(types)
+            missing.append(
+                (f'the column "{name}" as {wanted}, not {columns[name]}', f'cast it: .cast("{types[0].lower()}")')
+            )
+    for what, change in missing:
+        yield blocking(
+            "TAILRACE_KAFKA_SINK", f"sink {facts.writer['format']}", f"the Kafka sink needs {what}.", f"{change}."
+        )
+
+
+def lingers(facts: Facts) -> Iterator[Finding]:
+    linger = facts.sink_option("kafka.linger.ms")
+    if linger is not None and linger.isdigit() and int(linger) > DEFAULT_LINGER_MS:
+        yield warning(
+            "TAILRACE_SINK_LINGERS",
+            "sink kafka",
+            f"the sink keeps each row back for up to {linger} ms to send others along: kafka.linger.ms.",
+            'leave it out, or .option("kafka.linger.ms", "0"); under load batches fill by themselves.',
+        )
+
+
+def error_policy(facts: Facts) -> Iterator[Finding]:
+    """What is to become of a record that cannot be processed."""
+    action = facts.sink_option("onError") or "fail"
+    limit = facts.sink_option("errorsPerMinute")
+    wrong = []
+    if action not in POLICIES:
+        wrong.append((f"onError is '{action}'.", "choose fail, dead-letter or drop."))
+    if action == "dead-letter" and not facts.sink_option("deadLetterTopic"):
+        wrong.append(
+            ("onError is dead-letter, and there is no topic for them.", 'add .option("deadLetterTopic", "…").')
+        )
+    if limit is not None and (not limit.isdigit() or int(limit) == 0):
+        wrong.append((f"errorsPerMinute is '{limit}', which is no number.", "give a number."))
+    for problem, change in wrong:
+        yield blocking("TAILRACE_BAD_ERROR_POLICY", "errors", problem, change)

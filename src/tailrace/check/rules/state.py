@@ -1,0 +1,68 @@
+"""What a query keeps, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tailrace.check.facts import Facts
+from tailrace.check.findings import Finding, note, warning
+from tailrace.check.words import duration_in_words
+
+IDLE_AFTER_KEY = "spark.tailrace.watermark.idleAfter"
+
+
+def unbounded(facts: Facts) -> Iterator[Finding]:
+    for kept in facts.described["state"]:
+        if kept["bounded"]:
+            continue
+        if kept["name"] == "dropDuplicates":
+            yield warning(
+                "TAILRACE_UNBOUNDED_STATE",
+                "dropDuplicates",
+                "it keeps every key that it has ever seen, so that its state, and with it each commit, grows for ever.",
+                'add the event time to the keys: .withWatermark("timestamp", "10 minutes").dropDuplicates(["id", '
+                '"timestamp"]); state older than the watermark is then dropped. Or forget keys by the clock: '
+                'tailrace.drop_duplicates(rows, ["id"], ttl="10 minutes").',
+                kept.get("line"),
+            )
+        elif kept["name"] == "join":
+            yield warning(
+                "TAILRACE_UNBOUNDED_STATE",
+                "join",
+                "nothing says when a row of one stream can no longer match one of the other, so that every row of at "
+                "least one side is kept for ever.",
+                "give both sides a watermark, and the condition a range in time in both directions: "
+                'F.expr("a.id = b.id AND b.time BETWEEN a.time AND a.time + INTERVAL 10 MINUTES").',
+                kept.get("line"),
+            )
+        elif kept["name"] == "session window" or facts.described["windows"]:
+            yield warning(
+                "TAILRACE_UNBOUNDED_STATE",
+                "window",
+                "without a watermark no window is ever closed, so that the state of all windows is kept for ever.",
+                'add .withWatermark("timestamp", "10 minutes") before the groupBy.',
+                kept.get("line"),
+            )
+        else:
+            yield note(
+                "TAILRACE_STATE_PER_KEY",
+                "aggregation",
+                "it keeps a row for each key that it has ever seen: right for keys that are few or come again.",
+                line=kept.get("line"),
+            )
+
+
+def lateness(facts: Facts) -> Iterator[Finding]:
+    """The watermark stands still within an epoch, and an epoch judges by the one before; unless it may move."""
+    moves = facts.settings.given(IDLE_AFTER_KEY)
+    need_not_wait = "session windows, joins and timers of Python processors need not wait for it"
+    exception = f"; {need_not_wait}: {IDLE_AFTER_KEY} is {moves}" if moves else ""
+    for watermark in facts.described["watermarks"]:
+        delay, epoch = watermark["delay_ms"], facts.epoch_ms
+        yield note(
+            "TAILRACE_LATENESS",
+            f"watermark on {watermark['column']}",
+            f"the watermark moves when an epoch ends: a row counts as late after {duration_in_words(delay)} and up to "
+            f"two epochs more ({duration_in_words(delay + 2 * epoch)}), and state is kept for as long{exception}.",
+            line=watermark.get("line"),
+        )

@@ -1,0 +1,105 @@
+"""`start()` of a real-time query checks the query first.
+
+PySpark's writer is where Python users start queries, so that is where the check is put, once per process. What runs
+in the JVM by other ways still meets the plugin's own checks.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from tailrace._spark.plugin import is_loaded
+from tailrace.check.check import verdict_on
+from tailrace.check.facts import facts_of, preflight_of
+from tailrace.check.findings import Finding, Severity
+from tailrace.check.slots import remember
+from tailrace.check.verdict import Verdict
+from tailrace.errors import TailraceError
+from tailrace.supervise.notes import note_query
+
+Start = Callable[..., StreamingQuery]
+Interceptor = Callable[[DataStreamWriter], Any]
+
+logger = logging.getLogger("tailrace.check")
+_sparks_start: Start = DataStreamWriter.start
+_sparks_to_table: Start = DataStreamWriter.toTable
+_interceptor: Interceptor | None = None
+_said: set[Finding] = set()
+
+
+def check_at_start() -> None:
+    """From now on; doing it twice is doing it once."""
+    DataStreamWriter.start = _with_check(_sparks_start)  # type: ignore[method-assign]
+    DataStreamWriter.toTable = _with_check(_sparks_to_table)  # type: ignore[method-assign]
+
+
+def intercept(interceptor: Interceptor | None) -> None:
+    """Give every writer that is started to `interceptor` instead, or stop doing so."""
+    global _interceptor
+    _interceptor = interceptor
+    check_at_start()
+
+
+def _with_check(sparks_own: Start) -> Start:
+    signature = inspect.signature(sparks_own)
+
+    @functools.wraps(sparks_own)
+    def start(self: DataStreamWriter, *arguments: Any, **named: Any) -> StreamingQuery:
+        # What PySpark does first with the arguments, so that the check sees it. The first says where to write.
+        bound = signature.bind(self, *arguments, **named)
+        given = {name: value for name, value in bound.arguments.items() if value is not None}
+        self.options(**given.get("options", {}))
+        for setter in ("outputMode", "partitionBy", "format", "queryName"):
+            if setter in given:
+                getattr(self, setter)(given[setter])
+        return _checked(self, lambda: sparks_own(self, *bound.args[1:2]))
+
+    return start
+
+
+def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> StreamingQuery:
+    if _interceptor is not None:
+        return _interceptor(writer)  # type: ignore[no-any-return]
+    verdict = _verdict_on(writer)
+    if verdict is not None:
+        verdict.raise_if_blocked()
+        _say_once(verdict)
+    query = start()
+    note_query(query)
+    if verdict is not None:
+        remember(query, verdict.shape.slots)
+    return query
+
+
+def _verdict_on(writer: DataStreamWriter) -> Verdict | None:
+    """None for a query that is not a real-time one, or that could not be looked at."""
+    try:
+        if not is_loaded(writer._spark.sparkContext) or not is_real_time(writer):
+            return None
+        return verdict_on(facts_of(writer, at_start=True), writer._spark)
+    except TailraceError:
+        raise
+    except Exception:
+        # A check that fails by itself is no reason not to start; the plugin's own checks are still ahead.
+        logger.warning("This query could not be checked before its start.", exc_info=True)
+        return None
+
+
+def is_real_time(writer: DataStreamWriter) -> bool:
+    return bool(preflight_of(writer._spark).isRealTime(writer._jwrite))
+
+
+def _say_once(verdict: Verdict) -> None:
+    for severity, level in ((Severity.WARNING, logging.WARNING), (Severity.NOTE, logging.INFO)):
+        for finding in verdict.of(severity):
+            if finding not in _said:
+                _said.add(finding)
+                change = f" Change: {finding.change}" if finding.change else ""
+                logger.log(level, "[%s] %s: %s%s", finding.code, finding.place, finding.problem, change)

@@ -1,0 +1,90 @@
+"""The outcome of a check."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tailrace.check.description import QueryShape
+from tailrace.check.findings import Finding, Severity
+from tailrace.errors import TailraceError
+
+SIGNS = {Severity.BLOCKING: "✗", Severity.WARNING: "!", Severity.NOTE: "·"}
+ORDER = list(Severity)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Everything that was found about one query, the gravest first."""
+
+    name: str
+    findings: tuple[Finding, ...]
+    shape: QueryShape
+    started_at: str | None = None
+    """The user's line that starts it, if it is known."""
+
+    @property
+    def blocked(self) -> bool:
+        return any(finding.severity is Severity.BLOCKING for finding in self.findings)
+
+    def of(self, severity: Severity) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity is severity]
+
+    def raise_if_blocked(self) -> None:
+        """One error for everything that stands in the way."""
+        reasons = self.of(Severity.BLOCKING)
+        if not reasons:
+            return
+        if len(reasons) == 1:
+            [only] = reasons
+            raise TailraceError(only.code, f"{only.problem}{f' See {only.line}.' if only.line else ''}", only.change)
+        raise TailraceError(
+            "TAILRACE_CHECK_FAILED",
+            f"{len(reasons)} reasons keep this query from running in Real-Time Mode:\n"
+            + "\n".join(f"- [{one.code}] {one.place}: {one.problem}" for one in reasons),
+            "\n".join(["", *(f"- {one.where}: {one.change}" for one in reasons)]),
+        )
+
+    @property
+    def summary(self) -> str:
+        counts = [(len(self.of(severity)), severity) for severity in ORDER]
+        said = [
+            f"{count} {severity.value}{'s' if severity.value != 'blocking' and count > 1 else ''}"
+            for count, severity in counts
+            if count
+        ]
+        return ("blocked" if self.blocked else "clear") + (f" ({', '.join(said)})" if said else "")
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} at {self.started_at}" if self.started_at else self.name
+
+    def __str__(self) -> str:
+        lines = [f"{self.title}: {self.summary}"]
+        if self.shape.stages:
+            lines.append(f"  task slots: {self.shape.arithmetic}")
+        for finding in self.findings:
+            lines.append(f"{SIGNS[finding.severity]} {finding.code}  {finding.place}")
+            lines.append(f"    {finding.problem}")
+            if finding.change:
+                lines.append(f"    Change: {finding.change}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "started_at": self.started_at,
+            "blocked": self.blocked,
+            "slots": self.shape.slots,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        return json.dumps(self.to_dict(), indent=indent)
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The gravest first; what is the same in every respect, once."""
+    return tuple(sorted(dict.fromkeys(findings), key=lambda finding: ORDER.index(finding.severity)))

@@ -1,0 +1,90 @@
+"""`tailrace.dashboard`: the page of the running application."""
+
+from __future__ import annotations
+
+import atexit
+import secrets
+import threading
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from tailrace._process.console import console
+from tailrace.dashboard import discovery, serve
+from tailrace.errors import TailraceError
+from tailrace.monitor.live import monitor_of, session_of_this_process
+from tailrace.supervise import notes
+from tailrace.supervise.drain import drain_queries
+
+if TYPE_CHECKING:
+    from tailrace.dashboard.server import Dashboard
+
+PORT_KEY = "spark.tailrace.dashboard.port"
+HOST_KEY = "spark.tailrace.dashboard.host"
+TOKEN_KEY = "spark.tailrace.dashboard.token"  # noqa: S105
+DEFAULT_HOST = "127.0.0.1"
+
+_lock = threading.Lock()
+_served_applications: dict[str, Dashboard] = {}
+
+
+def dashboard(spark: SparkSession | None = None, *, host: str | None = None, port: int | None = None) -> Dashboard:
+    """Serve a page with the latency of the application's real-time queries, and print its address.
+
+        dashboard = tailrace.dashboard(spark)
+
+    It listens on 127.0.0.1 and a free port unless `host`, `port` or the settings spark.tailrace.dashboard.host and
+    .port say otherwise, and ends with `dashboard.stop()` or with the process. An application has one: asked again, it
+    is the same, unless it has to move to another address. There is no log-in: whoever reaches the address can read
+    the figures. To drain queries through it (`tailrace drain`) takes a token, which only this user of this machine
+    knows unless spark.tailrace.dashboard.token sets one.
+    """
+    spark = spark or session_of_this_process()
+    monitor = monitor_of(spark)
+    application = str(spark.sparkContext.applicationId)
+    wanted_host = host or spark.conf.get(HOST_KEY, None) or DEFAULT_HOST
+    wanted_port = port if port is not None else port_of(spark) or 0
+    with _lock:
+        known = _served_applications.get(application)
+        if known is not None and known.is_running and known.host == wanted_host and wanted_port in (0, known.port):
+            return known
+        # Pages of applications that have ended hold their ports, and this application's may have to move.
+        while _served_applications:
+            _served_applications.popitem()[1].stop()
+        token = spark.conf.get(TOKEN_KEY, None) or secrets.token_urlsafe()
+        served = serve(
+            monitor,
+            wanted_host,
+            wanted_port,
+            drain=lambda query, timeout_s: [one.to_dict() for one in drain_queries(spark, query, timeout_s)],
+            token=token,
+        )
+        _served_applications[application] = served
+        _leave_a_note(served, str(spark.sparkContext.appName), token)
+    console.print(f"Dashboard: {served.url}", soft_wrap=True)
+    return served
+
+
+def _leave_a_note(served: Dashboard, application: str, token: str) -> None:
+    """For `tailrace top`, `tailrace drain` and `tailrace run`; it is no harm if there is none."""
+    notes.note_dashboard(served.url, token)
+    try:
+        note = discovery.announce(served.url, application, token)
+    except (TailraceError, OSError):
+        return
+    served.on_stop(lambda: note.unlink(missing_ok=True))
+    # A process that just ends takes the page along, but not the note.
+    atexit.register(note.unlink, missing_ok=True)
+
+
+def port_of(spark: SparkSession) -> int | None:
+    """The port in the session's settings, if there is one."""
+    text = spark.conf.get(PORT_KEY, None)
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise TailraceError(
+            "TAILRACE_BAD_SETTING", f"{PORT_KEY} is '{text}', which is no port.", "give a number, or 0 for a free port."
+        ) from None

@@ -1,1 +1,0 @@
-"""`tailrace run`: an application under supervision. The application's own side is `tailrace.lifecycle.supervised`."""

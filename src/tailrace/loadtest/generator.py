@@ -1,0 +1,89 @@
+"""The open-loop load: one record at each time of a fixed schedule, come what may.
+
+Runs as a process of its own (`python -m tailrace.loadtest.generator`), so that neither Spark's driver
+nor a live display can delay it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tailrace.loadtest._child import Owner, serve
+from tailrace.loadtest.records import Encode, load_function
+
+LOG_ERRORS_ONLY = 3  # syslog's number; a fresh broker makes the client warn that it tries again
+LEAD_NS = 100_000_000
+LONGEST_NAP_NS = 20_000_000
+# Further behind its schedule than this, the generator and not the pipeline is what was measured.
+HOPELESS_NS = 1_000_000_000
+
+
+class Generator:
+    def __init__(self, bootstrap_servers: str, topic: str, rate: float, encode: Encode) -> None:
+        self.topic = topic
+        self.interval_ns = 1e9 / rate
+        self.encode = encode
+        self.sent = 0
+        self.refused = 0
+        # No lingering: a record leaves when it is due. Idempotent: a repeated send must not look like a
+        # duplicate of the pipeline's. The long time-out lets records survive a stopped broker, whose
+        # silence then shows as latency and not as loss.
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "linger.ms": 0,
+                "enable.idempotence": True,
+                "message.timeout.ms": 120_000,
+                "log_level": LOG_ERRORS_ONLY,
+            }
+        )
+
+    def run(self, started: Callable[[int], None], next_order: Callable[[], dict[str, Any] | None]) -> None:
+        """Send until an order says after how many records to stop."""
+        offset_ns = time.time_ns() - time.monotonic_ns()
+        start_ns = time.monotonic_ns() + LEAD_NS
+        started(start_ns + offset_ns)
+        last: int | None = None
+        while last is None or self.sent < last:
+            order = next_order()
+            last = order["after"] if order else last
+            due_ns = start_ns + int(self.sent * self.interval_ns)
+            wait_ns = due_ns - time.monotonic_ns()
+            if wait_ns > 0:
+                self._producer.poll(0)
+                time.sleep(min(wait_ns, LONGEST_NAP_NS) / 1e9)
+                continue
+            if last is not None and -wait_ns > HOPELESS_NS:
+                break
+            # Late or not, the record says when it was due.
+            self._send(*self.encode(self.sent, due_ns + offset_ns))
+            self.sent += 1
+        self.refused += self._producer.flush(30)
+
+    def _send(self, key: bytes | None, value: bytes) -> None:
+        while True:
+            try:
+                self._producer.produce(self.topic, key=key, value=value, on_delivery=self._delivered)
+                self._producer.poll(0)
+                return
+            except BufferError:
+                self._producer.poll(0.01)
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self.refused += 1
+
+
+def run(owner: Owner) -> None:
+    config = owner.config
+    generator = Generator(config["bootstrap_servers"], config["topic"], config["rate"], load_function(config["encode"]))
+    generator.run(lambda start_ns: owner.tell({"event": "started", "start_ns": start_ns}), owner.next_order)
+    owner.tell({"event": "finished", "sent": generator.sent, "refused": generator.refused})
+
+
+if __name__ == "__main__":
+    serve(run)

@@ -1,0 +1,198 @@
+"""One load test: a generator and an observer around a pipeline from one topic to another."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tailrace.errors import TailraceError
+from tailrace.loadtest._child import Child, Message
+from tailrace.loadtest.observations import ABSENT
+from tailrace.loadtest.report import LatencyReport
+
+CHILD_READY_WITHIN_S = 30
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the observer saw in the last second."""
+
+    records: int
+    p50_ms: float
+    p99_ms: float
+    p999_ms: float
+    max_ms: float
+    seen: int
+
+
+class LoadTest:
+    """Drive a pipeline and measure it from outside.
+
+        with LoadTest(bootstrap_servers=…, input_topic="in", output_topic="out", rate=200) as load:
+            load.wait_for_output(timeout_s=60)
+            report = load.measure(seconds=30)
+
+    The pipeline may start before or after the load. `encode` and `decode` name functions as
+    "module:function" (see `tailrace.loadtest.records`); they run in processes of their own. If `decode` names
+    a class, an instance is made with `decode_options`.
+    """
+
+    def __init__(
+        self,
+        *,
+        bootstrap_servers: str,
+        input_topic: str,
+        output_topic: str,
+        rate: float,
+        encode: str = "tailrace.loadtest.records:encode_json",
+        decode: str = "tailrace.loadtest.records:decode_json",
+        decode_options: dict[str, Any] | None = None,
+        on_snapshot: Callable[[Snapshot], None] = lambda _: None,
+    ) -> None:
+        self.rate = rate
+        self.on_snapshot = on_snapshot
+        self._generator_config = {
+            "bootstrap_servers": bootstrap_servers,
+            "topic": input_topic,
+            "rate": rate,
+            "encode": encode,
+        }
+        self._observer_config = {
+            "bootstrap_servers": bootstrap_servers,
+            "topic": output_topic,
+            "decode": decode,
+            "decode_options": decode_options or {},
+        }
+        self._news = threading.Condition()
+        self._events: dict[str, Message] = {}
+        self._seen = 0
+        self._generator: Child | None = None
+        self._observer: Child | None = None
+
+    def __enter__(self) -> LoadTest:
+        try:
+            # The observer first: it must be there when the first output appears.
+            self._observer = Child("tailrace.loadtest.observer", self._observer_config, self._note)
+            self._event("ready", CHILD_READY_WITHIN_S)
+            self._generator = Child("tailrace.loadtest.generator", self._generator_config, self._note)
+            self._start_ns = int(self._event("started", CHILD_READY_WITHIN_S)["start_ns"])
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for child in (self._generator, self._observer):
+            if child is not None:
+                child.close()
+
+    def wait_for_output(self, *, timeout_s: float, records: int = 1, check: Callable[[], None] = lambda: None) -> None:
+        """Until the observer has seen that many records; `check` may raise to give up earlier."""
+        if not self._news_within(timeout_s, lambda: self._seen >= records, check):
+            raise TailraceError(
+                "TAILRACE_NO_OUTPUT",
+                f"the pipeline wrote {self._seen} of {records} records to the output topic in {timeout_s:g} s.",
+                "check that the query runs, reads the input topic and has enough task slots.",
+            )
+
+    def measure(
+        self, *, seconds: float, patience_s: float = 15, check: Callable[[], None] = lambda: None
+    ) -> LatencyReport:
+        """Measure the records that are due in the next `seconds`, then stop the load.
+
+        :param patience_s: how long to wait for records that have not come yet before they count as lost.
+        """
+        from_ns = time.time_ns()
+        until_ns = from_ns + int(seconds * 1e9)
+        first, end = self._number_at(from_ns), self._number_at(until_ns)
+        while time.time_ns() < until_ns:
+            time.sleep(0.05)
+            check()
+            self._raise_if_failed()
+        assert self._generator is not None
+        assert self._observer is not None
+        # The load goes on until all answers are in: a pipeline may finish its last records differently.
+        self._observer.tell({"order": "finish", "first": first, "end": end, "patience_s": patience_s})
+        result = self._event("result", patience_s + 60)
+        self._generator.tell({"order": "stop", "after": end})
+        self._raise_if_not_sent(self._event("finished", 60), end)
+        return LatencyReport.from_latencies(
+            self._by_due_time(result, from_ns),
+            expected=end - first,
+            duplicates=int(result["duplicates"]),
+            started_ns=from_ns,
+            seconds=seconds,
+        )
+
+    def _raise_if_not_sent(self, sent: Message, end: int) -> None:
+        """What was not sent must not be blamed on the pipeline."""
+        if sent["sent"] < end:
+            raise TailraceError(
+                "TAILRACE_GENERATOR_TOO_SLOW",
+                f"the generator is more than a second behind: this machine cannot send {self.rate:g} records a second.",
+                "choose a lower rate.",
+            )
+        if sent["refused"]:
+            raise TailraceError(
+                "TAILRACE_HARNESS_FAILED",
+                f"the broker did not take {sent['refused']} of {sent['sent']} records.",
+                "look at the broker's log.",
+            )
+
+    def _number_at(self, time_ns: int) -> int:
+        """The first record that is due at or after this time."""
+        return max(0, math.ceil((time_ns - self._start_ns) * self.rate / 1e9))
+
+    def _by_due_time(self, result: Message, from_ns: int) -> list[tuple[float, int]]:
+        pairs = []
+        for number, latency_us in enumerate(result["latencies_us"], start=result["first"]):
+            if latency_us != ABSENT:
+                due_ns = self._start_ns + number * 1e9 / self.rate
+                pairs.append(((due_ns - from_ns) / 1e9, latency_us))
+        return pairs
+
+    def _note(self, message: Message) -> None:
+        event = message.pop("event")
+        with self._news:
+            if event == "snapshot":
+                self._seen = message["seen"]
+            else:
+                self._events[event] = message
+            self._news.notify_all()
+        if event == "snapshot":
+            self.on_snapshot(Snapshot(**message))
+
+    def _event(self, name: str, timeout_s: float) -> Message:
+        if not self._news_within(timeout_s, lambda: name in self._events):
+            raise TailraceError(
+                "TAILRACE_HARNESS_FAILED",
+                f"the load test's processes did not report '{name}' within {timeout_s:g} s.",
+                "check that the broker is reachable and the topics exist.",
+            )
+        return self._events[name]
+
+    def _news_within(
+        self, timeout_s: float, come: Callable[[], bool], check: Callable[[], None] = lambda: None
+    ) -> bool:
+        """Whether it came in time; a child that fails meanwhile, or `check`, raises at once."""
+        deadline = time.monotonic() + timeout_s
+        with self._news:
+            while not come():
+                self._news.wait(0.2)
+                check()
+                self._raise_if_failed()
+                if time.monotonic() > deadline:
+                    return False
+        return True
+
+    def _raise_if_failed(self) -> None:
+        for child in (self._generator, self._observer):
+            if child is not None:
+                child.raise_if_failed()

@@ -1,5 +1,0 @@
-"""How a query will run, as a picture: for a terminal, a browser, a document and a notebook."""
-
-from tailrace.preflight.picture.explanation import Explanation
-
-__all__ = ["Explanation"]

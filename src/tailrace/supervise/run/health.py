@@ -1,0 +1,85 @@
+"""The supervisor's own small server: it answers while the application is down, too."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tailrace.errors import TailraceError
+from tailrace.supervise.run.status import Status
+
+
+class HealthServer:
+    """`/health`: the supervisor lives. `/ready`: rows flow. Both say how the run fares."""
+
+    def __init__(self, status: Status, host: str, port: int) -> None:
+        handler = type("Handler", (_Handler,), {"status": status, "only_local": _is_loopback(host)})
+        try:
+            self._server = _server_for(host)((host, port), handler)
+        except (OSError, OverflowError) as failure:
+            raise TailraceError(
+                "TAILRACE_PORT_UNUSABLE",
+                f"the health server cannot listen on {host}:{port}: {failure}.",
+                "choose another --health-port, or 0: then the operating system picks a free one.",
+            ) from None
+        self._server.daemon_threads = True
+        address = f"[{host}]" if ":" in host else host
+        self.url = f"http://{address}:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, name="tailrace-health", daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    status: Status
+    only_local: bool
+
+    def do_GET(self) -> None:
+        if self.only_local and not _is_ours(self.headers.get("host", "")):
+            # A page elsewhere lets its own name point to this machine, to read what is not meant for it.
+            self._answer(403, {"error": "this is not the server of that name"})
+        elif self.path.partition("?")[0] == "/health":
+            self._answer(200, self.status.to_dict())
+        elif self.path.partition("?")[0] == "/ready":
+            self._answer(200 if self.status.is_ready else 503, self.status.to_dict())
+        else:
+            self._answer(404, {"error": "there are /health and /ready"})
+
+    def _answer(self, code: int, body: object) -> None:
+        text = json.dumps(body).encode()
+        self.send_response(code)
+        self.send_header("content-type", "application/json")
+        self.send_header("cache-control", "no-store")
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Probes come every few seconds."""
+
+
+def _server_for(host: str) -> type[ThreadingHTTPServer]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return type("Server", (ThreadingHTTPServer,), {"address_family": family})
+
+
+def _is_ours(host_header: str) -> bool:
+    name = host_header.rpartition("]")[0].lstrip("[") or host_header.partition(":")[0]
+    return name.lower() == "localhost" or _is_address(name)
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

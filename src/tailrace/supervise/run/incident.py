@@ -1,0 +1,139 @@
+"""The report of an incident: what failed, at which record, what is read again, what was done about it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tailrace._process.paths import state_folder
+from tailrace._version import __version__
+from tailrace.errors import TailraceError
+from tailrace.supervise.run.failures import Failure
+from tailrace.supervise.run.redaction import hide_in_command, hide_in_text
+from tailrace.supervise.run.replay import Replay
+
+KEPT = 50
+LOG_LINES = 60
+
+
+@dataclass(frozen=True)
+class Incident:
+    script: str
+    began_at: float
+    """When this life of the application began."""
+    ended_at: float
+    exit_code: int | None
+    failure: Failure
+    replays: dict[str, Replay]
+    """By the query's name, or its id."""
+    next_step: str
+    command: list[str] = field(repr=False)
+    log: str
+    log_end: str = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        failure = asdict(self.failure)
+        return {
+            "tailrace": __version__,
+            "script": self.script,
+            "began_at": _when(self.began_at),
+            "ended_at": _when(self.ended_at),
+            "exit_code": self.exit_code,
+            "query": failure["query"],
+            "code": failure["code"],
+            "problem": hide_in_text(failure["problem"]),
+            "fix": failure["fix"],
+            "cure": str(self.failure.cure),
+            "records": failure["places"],
+            "read_again": {name: asdict(replay) for name, replay in self.replays.items()},
+            "next_step": self.next_step,
+            "command": hide_in_command(self.command),
+            "log": self.log,
+        }
+
+    def brief(self) -> dict[str, Any]:
+        """For those who ask for the health."""
+        kept = ("ended_at", "query", "code", "problem", "fix", "records", "next_step")
+        return {key: value for key, value in self.to_dict().items() if key in kept}
+
+    def markdown(self) -> str:
+        where = f" in the query {self.failure.query}" if self.failure.query else ""
+        lived_s = self.ended_at - self.began_at
+        facts = {
+            "what": f"`{self.failure.code}`: {_cell(hide_in_text(self.failure.problem))}",
+            "what to do": _cell(self.failure.fix),
+            "which record": "; ".join(map(str, self.failure.places)) or "not known, or none",
+            "what was done": _cell(self.next_step),
+            "application": f"`{self.script}`, begun {_when(self.began_at)}, ended after {lived_s:.0f} s "
+            + ("while its process ran on" if self.exit_code is None else f"with exit code {self.exit_code}"),
+            "log": f"`{self.log}`",
+        }
+        table = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
+        command = shlex.join(hide_in_command(self.command))
+        log = "\n".join(hide_in_text(self.log_end).splitlines()[-LOG_LINES:]).replace("```", "'''")
+        return (
+            f"# {_when(self.ended_at)}: {self.failure.code}{where}\n\n| | |\n|---|---|\n{table}\n\n"
+            f"## What is read again\n\n{_replays(self.replays)}\n"
+            f"## The command\n\n```\n{command}\n```\n\n## The end of the log\n\n```\n{log}\n```\n"
+        )
+
+
+def write(incident: Incident, folder: Path | None) -> Path:
+    """The report, with the same as JSON beside it; in our own folder only the newest are kept."""
+    stem = Path(incident.script).stem
+    where = folder or state_folder("incidents")
+    if folder is None:
+        for old in sorted(where.glob(f"{stem}-*.md"))[: -KEPT + 1]:
+            old.unlink(missing_ok=True)
+            old.with_suffix(".json").unlink(missing_ok=True)
+    when = time.strftime("%Y%m%d-%H%M%S", time.gmtime(incident.ended_at))
+    report = where / f"{stem}-{when}-{int(incident.ended_at * 1000) % 1000:03}.md"
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        report.write_text(incident.markdown(), encoding="utf-8")
+        text = json.dumps(incident.to_dict(), indent=2) + "\n"
+        report.with_suffix(".json").write_text(text, encoding="utf-8")
+    except OSError as failure:
+        raise TailraceError(
+            "TAILRACE_FOLDER_NOT_WRITABLE",
+            f"cannot write to {where}: {failure.strerror}.",
+            "name another folder with --incidents.",
+        ) from None
+    return report
+
+
+def _replays(replays: dict[str, Replay]) -> str:
+    return "\n".join(_replay(name, replay) for name, replay in replays.items()) or "No query had been started.\n"
+
+
+def _replay(name: str, replay: Replay) -> str:
+    head = f"Query **{name}**, checkpoint `{replay.checkpoint}`: "
+    if replay.problem is not None:
+        return f"{head}from its last commit, which could not be looked up here ({replay.problem}).\n"
+    if replay.epoch is None:
+        places = [f"{topic}-{one} to {end}" for topic, ends in replay.read_to.items() for one, end in ends.items()]
+        read = f" This one had read {', '.join(places)}." if places else ""
+        return f"{head}no epoch was committed, so that the next run begins where the query's options say.{read}\n"
+    rows = [
+        f"| {topic} | {partition} | {offset} | {_known(replay.records_of(topic, partition))} |"
+        for topic, partitions in sorted(replay.begins_at.items())
+        for partition, offset in sorted(partitions.items(), key=lambda one: int(one[0]))
+    ]
+    table = "\n".join(["| topic | partition | next offset | records read again |", "|---|---|---|---|", *rows])
+    return f"{head}epoch {replay.epoch} was the last that was committed; the next run goes on behind it.\n\n{table}\n"
+
+
+def _known(count: int | None) -> str:
+    return "not known" if count is None else f"at least {count}"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _when(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -1,0 +1,284 @@
+"""Starts the application, watches it, starts it again or gives up, and drains it in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tailrace.errors import TailraceError
+from tailrace.supervise.remote import drain_at
+from tailrace.supervise.run import incident as incidents
+from tailrace.supervise.run.exit_codes import ExitCode, after_signal
+from tailrace.supervise.run.failures import Cure, Failure, diagnose
+from tailrace.supervise.run.output import RotatingLog
+from tailrace.supervise.run.process import Application
+from tailrace.supervise.run.restarts import Restarts
+from tailrace.supervise.run.status import State, Status
+from tailrace.supervise.run.watch import FailedQuery, Watch
+
+LOOKS_EVERY_S = 1.0
+# After its queries were drained: a script has little left to do.
+SCRIPT_ENDS_WITHIN_S = 15.0
+# The application answers when a drain takes too long; if even that does not come, it hangs.
+ANSWER_COMES_WITHIN_S = 5.0
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be run, and how."""
+
+    script: str
+    command: list[str]
+    environment: Callable[[Path], dict[str, str]]
+    log: Path
+    restarts: Restarts
+    drain_timeout_s: float = 60.0
+    query_grace_s: float = 30.0
+    """How long a query may be down, though the application goes on, before it all is started again."""
+    incidents: Path | None = None
+    show_spark_log: bool = False
+
+
+@dataclass(frozen=True)
+class _DrainEnded:
+    failure: TailraceError | None
+
+
+class Supervisor:
+    """Runs in the main thread: signals, the application's end and a drain's end come to it through one queue."""
+
+    def __init__(self, order: Order, status: Status, say: Callable[[str], None]) -> None:
+        self._order = order
+        self._status = status
+        self._say = say
+        self._restarts = order.restarts
+        # Its put may interrupt its own get, as a signal's handler does.
+        self._events: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self._last_failure: Failure | None = None
+        self._total = 0
+
+    def run(self) -> int:
+        """Until the application has ended for good; the exit code says how."""
+        log = RotatingLog(self._order.log)
+        try:
+            with self._signals_as_events():
+                code = None
+                while code is None:
+                    code = self._one_life(log)
+                return code
+        finally:
+            self._status.enter(State.ENDED)
+            log.close()
+
+    def _one_life(self, log: RotatingLog) -> int | None:
+        """None if it is to be started again."""
+        self._status.enter(State.STARTING)
+        self._tell_restarts()
+        application = Application(
+            self._order.command,
+            self._order.environment,
+            log,
+            show_spark_log=self._order.show_spark_log,
+            events=self._events,
+        )
+        watch = Watch(application)
+        try:
+            sign = self._follow(application, watch)
+            if sign is not None:
+                return self._drain(application, watch, sign)
+            failed = watch.failed_query()
+            if application.exit_code == 0 and failed is None:
+                self._say("The application has ended.")
+                return ExitCode.OK
+            return self._after_failure(application, watch, failed)
+        finally:
+            application.end(politely_s=0)
+            application.forget()
+
+    def _follow(self, application: Application, watch: Watch) -> signal.Signals | None:
+        """Until it has ended or is down; a signal if somebody wants it to end."""
+        while True:
+            event = self._next_event(LOOKS_EVERY_S)
+            if isinstance(event, signal.Signals):
+                return event
+            if event is application:
+                return None
+            if event is None and (health := watch.look()) is not None:
+                self._status.enter(State.RUNNING if watch.has_queries else State.STARTING)
+                self._status.tell(queries=health)
+                self._restarts.has_been_well_for(watch.well_for_s)
+                self._tell_restarts()
+                if watch.failed_for_s > self._order.query_grace_s:
+                    self._say("A query is down and the application has not started it again.")
+                    self._save_the_others(watch)
+                    return None
+
+    def _after_failure(self, application: Application, watch: Watch, failed: FailedQuery | None) -> int | None:
+        """Report it, and wait for the time of the next start if there is to be one."""
+        failure = _diagnosis(application, failed)
+        again = failure.is_at_the_place_of(self._last_failure)
+        self._last_failure = failure
+        if again:
+            failure = replace(failure, cure=Cure.NONE)
+            return self._give_up(application, watch, failure, "the same record has failed twice in a row")
+        if failure.cure == Cure.NONE:
+            return self._give_up(application, watch, failure, "a restart cannot cure it")
+        delay_s = self._restarts.next_delay_s()
+        if delay_s is None:
+            next_step = f"the run ends: the limit of {self._restarts.limit} restarts in a row is reached"
+            self._report(application, watch, failure, next_step)
+            return ExitCode.RESTART_LIMIT
+        self._total += 1
+        nth = f"restart {self._restarts.used} of {self._restarts.limit}"
+        self._report(application, watch, failure, f"started again after {delay_s:.1f} s ({nth})")
+        application.end()
+        return self._wait(delay_s)
+
+    def _give_up(self, application: Application, watch: Watch, failure: Failure, why: str) -> int:
+        self._report(application, watch, failure, f"the run ends: {why}")
+        return ExitCode.HOPELESS
+
+    def _wait(self, delay_s: float) -> int | None:
+        self._status.enter(State.WAITING)
+        self._tell_restarts()
+        deadline = time.monotonic() + delay_s
+        while (left_s := deadline - time.monotonic()) > 0:
+            event = self._next_event(left_s)
+            if isinstance(event, signal.Signals):
+                self._say("Stopped while no application was running.")
+                return after_signal(event)
+        return None
+
+    def _drain(self, application: Application, watch: Watch, sign: signal.Signals) -> int:
+        self._status.enter(State.DRAINING)
+        address = watch.address
+        if address is None:
+            self._say(f"{sign.name}: no query was running yet; the application is ended.")
+            application.end()
+            return ExitCode.OK
+        self._say(f"{sign.name}: draining, {self._order.drain_timeout_s:g} s at most; once more stops at once.")
+        self._begin_drain(address)
+        deadline = time.monotonic() + self._order.drain_timeout_s + ANSWER_COMES_WITHIN_S
+        problem: TailraceError | None = None
+        while (left_s := deadline - time.monotonic()) > 0:
+            event = self._next_event(left_s)
+            if isinstance(event, signal.Signals):
+                self._say("Stopped at once: the next run repeats the open epoch.")
+                return after_signal(event)
+            if isinstance(event, _DrainEnded):
+                problem = event.failure
+                break
+            if event is application:
+                # The script may be gone before its server has answered.
+                break
+        else:
+            problem = _no_answer(self._order.drain_timeout_s)
+        return self._after_drain(application, watch, problem)
+
+    def _after_drain(self, application: Application, watch: Watch, problem: TailraceError | None) -> int:
+        if problem is not None and problem.code == "TAILRACE_NOTHING_TO_DRAIN":
+            self._say("No query runs in Real-Time Mode; the application is ended.")
+            application.end()
+            return ExitCode.OK
+        if problem is None or problem.code == "TAILRACE_DASHBOARD_UNREACHABLE":
+            ended = application.ends_within(SCRIPT_ENDS_WITHIN_S)
+            failed = watch.failed_query() if ended else None
+            if problem is None or (ended and application.exit_code == 0 and failed is None):
+                application.end()
+                self._say("Drained: all that was read is committed.")
+                return ExitCode.OK
+        assert problem is not None
+        failure = Failure(problem.code, problem.problem, problem.fix, Cure.RESTART)
+        self._report(application, watch, failure, "the run ends: the next one repeats what was not committed")
+        application.end()
+        return ExitCode.NOT_DRAINED
+
+    def _begin_drain(self, address: dict[str, str]) -> None:
+        def drain() -> None:
+            try:
+                drain_at(address["url"], None, self._order.drain_timeout_s, address["token"])
+                self._events.put(_DrainEnded(None))
+            except TailraceError as failure:
+                self._events.put(_DrainEnded(failure))
+
+        threading.Thread(target=drain, daemon=True).start()
+
+    def _save_the_others(self, watch: Watch) -> None:
+        """Queries that are well need not repeat anything because another one is not."""
+        address = watch.address
+        if address is not None:
+            with contextlib.suppress(TailraceError):
+                drain_at(address["url"], None, self._order.drain_timeout_s, address["token"])
+
+    def _report(self, application: Application, watch: Watch, failure: Failure, next_step: str) -> None:
+        found = incidents.Incident(
+            script=self._order.script,
+            began_at=application.began_at,
+            ended_at=time.time(),
+            exit_code=application.exit_code,
+            failure=failure,
+            replays=watch.replays(),
+            next_step=next_step,
+            command=self._order.command,
+            log=str(self._order.log),
+            log_end=application.log_end,
+        )
+        self._status.tell(incident=found.brief())
+        where = f" at {'; '.join(map(str, failure.places))}" if failure.places else ""
+        self._say(f"[{failure.code}] {found.brief()['problem']}{where}")
+        self._say(f"Fix: {failure.fix}")
+        try:
+            report = incidents.write(found, self._order.incidents)
+            self._say(f"Next: {next_step}. Incident report: {report}")
+        except TailraceError as problem:
+            self._say(f"Next: {next_step}. No incident report: {problem.problem}")
+
+    def _tell_restarts(self) -> None:
+        restarts = {"used": self._restarts.used, "limit": self._restarts.limit, "total": self._total}
+        self._status.tell(restarts=restarts)
+
+    def _next_event(self, within_s: float) -> object:
+        try:
+            return self._events.get(timeout=within_s)
+        except queue.Empty:
+            return None
+
+    @contextmanager
+    def _signals_as_events(self) -> Iterator[None]:
+        def note(number: int, _frame: object) -> None:
+            self._events.put(signal.Signals(number))
+
+        # nohup has it ignored, and means it.
+        signs = [sign for sign in SIGNALS if signal.getsignal(sign) != signal.SIG_IGN]
+        before = {sign: signal.signal(sign, note) for sign in signs}
+        try:
+            yield
+        finally:
+            for sign, handler in before.items():
+                signal.signal(sign, handler)
+
+
+def _diagnosis(application: Application, failed: FailedQuery | None) -> Failure:
+    """By what ended the script; by its query's error if it goes on, or if it ended itself, such as with sys.exit."""
+    exit_code = application.exit_code or 0
+    failure = diagnose(application.last_words, exit_code)
+    says_nothing = exit_code == 0 or (failure.query is None and failure.code == "UNKNOWN")
+    if failed is None or not says_nothing:
+        return failure
+    return replace(diagnose(f"[STREAM_FAILED] {failed.error}", 0), query=failed.name)
+
+
+def _no_answer(timeout_s: float) -> TailraceError:
+    return TailraceError(
+        "TAILRACE_DRAIN_TIMEOUT",
+        f"the application has not answered within {timeout_s:g} s.",
+        "give it longer with --drain-timeout; its log may say what it waits for.",
+    )

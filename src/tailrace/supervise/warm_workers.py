@@ -1,0 +1,33 @@
+"""Python workers that are there before the first epoch, in an application under `tailrace run`."""
+
+from __future__ import annotations
+
+import logging
+
+from pyspark.sql import SparkSession
+from pyspark.sql.udf import UserDefinedFunction
+
+from tailrace._spark.plugin import WARM_WORKERS_CLASS, jvm_object
+from tailrace._spark.slots import offered_slots
+from tailrace.supervise.notes import is_supervised
+
+KEY = "spark.tailrace.warmup.pythonWorkers"
+WITHIN_MS = 30_000
+
+logger = logging.getLogger("tailrace")
+
+
+def warm_workers(spark: SparkSession) -> int:
+    """Start one for each task slot, if it is asked for; they wait for a minute. The number of those that started."""
+    asked = spark.conf.get(KEY, None) or str(is_supervised())
+    slots = offered_slots(spark) if asked.strip().lower() == "true" else None
+    if not slots:
+        return 0
+    try:
+        function = UserDefinedFunction(lambda: None)._judf.func()
+        warm = jvm_object(spark.sparkContext, WARM_WORKERS_CLASS)
+        return int(warm.start(spark.sparkContext._jsc.sc(), function, slots, WITHIN_MS))
+    except Exception:
+        # Whoever needs a worker later learns by himself what is wrong with it.
+        logger.debug("Python workers could not be started in advance", exc_info=True)
+        return 0
