@@ -14,7 +14,7 @@ help: ## Show what there is.
 demo: plugin ## Run the main job on an embedded broker (ARGS="--seconds 30" for options).
 	$(BIN)/tailrace demo $(ARGS)
 
-test: plugin $(CLASSES) ## Pass the tests (ARGS="tests/test_session.py" for some of them).
+test: plugin $(CLASSES) ## Pass the tests (ARGS="tests/unit" for some of them).
 	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 chaos: plugin ## Pass the long tests: kills, clusters, comparisons.

@@ -18,7 +18,7 @@ os.environ.setdefault(quick_jvm.VARIABLE, quick_jvm.OPTIONS)
 
 
 # Begun last, one of them would keep one process busy while the other has nothing left to do.
-LONG_ONES = ("check_corpus", "chaos_harness", "run_application", "demo", "python_parity", "examples", "latency", "docs")
+LONG_ONES = ("corpus", "harness", "run_application", "demo", "parity", "examples", "latency", "docs")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,8 +19,7 @@ from types import ModuleType
 import pytest
 
 import tailrace
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.helpers.tree import ROOT
 
 
 @pytest.fixture(autouse=True)

@@ -26,8 +26,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from tests.helpers.tree import ROOT
+
 SERIALIZERS: Any = serializers
-ROOT = Path(__file__).resolve().parent.parent
 STEPS = 4000
 TOGETHER = "$tailrace.values"
 

@@ -16,6 +16,7 @@ from tailrace.chaos.run import plan
 from tailrace.chaos.schedule import LONGEST_CALM_S, Kind, draw
 from tailrace.chaos.setting import PARTITIONS
 from tests.helpers.processes import tailrace as tailrace_cli
+from tests.helpers.tree import ROOT
 
 KINDS = [fault.kind for fault in FAULTS.values()]
 ONE_BAG = sum(kind.weight for kind in KINDS)
@@ -92,6 +93,6 @@ def test_a_mistyped_command(arguments: tuple[str, ...]) -> None:
 
 
 def test_every_fault_is_documented() -> None:
-    page = (Path(__file__).resolve().parent.parent / "docs/chaos.md").read_text()
+    page = (ROOT / "docs/chaos.md").read_text()
     rows = dict(re.findall(r"^\| `([a-z-]+-[a-z-]+|restarts)` \| (.*) \|$", page, re.MULTILINE))
     assert {name: what.replace("`", "") for name, what in rows.items()} == {f.name: f.what for f in FAULTS.values()}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+from tests.helpers.tree import ROOT
+
+EXAMPLES = ROOT / "examples"
 
 
 def test_ad_click_join() -> None:

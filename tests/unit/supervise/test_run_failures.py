@@ -9,6 +9,7 @@ import pytest
 from tailrace.supervise.run.failures import Cure, Place, diagnose
 from tailrace.supervise.run.known_failures import CURABLE_CODES
 from tailrace.supervise.run.restarts import Restarts
+from tests.helpers.tree import ROOT
 
 SAID = Path(__file__).parent / "failures"
 
@@ -106,7 +107,7 @@ def test_several_findings_are_cured_if_each_is() -> None:
 
 
 def test_the_codes_that_are_cured_exist() -> None:
-    known = (Path(__file__).parent.parent / "docs" / "errors.md").read_text(encoding="utf-8")
+    known = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     assert [code for code in CURABLE_CODES if f"`{code}`" not in known] == []
 
 

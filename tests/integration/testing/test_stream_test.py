@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +16,10 @@ from pyspark.sql.functions import udf
 from examples.alert_after_silence import alerts
 from tailrace.errors import TailraceError
 from tailrace.testing import MODES, Mode, StreamTest
+from tests.helpers.tree import ROOT
 
 SOON_S = 60
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = ROOT / "docs"
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,8 @@ from benchmarks.stateful_latency import Figures, Pass
 from benchmarks.stateful_latency import Plan as LatencyPlan
 from benchmarks.stateful_records import encode_in_bursts, encode_over
 from tailrace.loadtest import LatencyReport
+from tests.helpers.tree import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 GAP_S = 2
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import runpy
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,8 @@ from tailrace._spark import maven
 from tailrace._spark.defaults import REAL_TIME_DEFAULTS
 from tailrace._spark.support import support_registry
 from tests.helpers.processes import run_python
+from tests.helpers.tree import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOT_CODES = {
     "TAILRACE_TOKEN",
