@@ -23,4 +23,4 @@ def dark() -> dict[str, str]:
 
 
 def _style() -> str:
-    return (resources.files("tailrace") / "web" / "page" / "style.css").read_text(encoding="utf-8")
+    return (resources.files("tailrace") / "dashboard" / "page" / "style.css").read_text(encoding="utf-8")
