@@ -15,9 +15,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tailrace._jars import JarSet, resolve
-from tailrace._java import require_java
-from tailrace._plugin import spark_jars
+from tailrace._spark.java import require_java
+from tailrace._spark.maven import JarSet, resolve
+from tailrace._spark.plugin import spark_jars
 from tailrace.errors import TailraceError
 
 ROOT = Path(__file__).resolve().parent.parent
