@@ -23,6 +23,7 @@ chaos: plugin ## Pass the long tests: kills, clusters, comparisons.
 lint: plugin ## Check style and types.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python jvm/format.py --check
 	$(BIN)/mypy
 
 format: $(READY) ## Put the sources into their canonical form.

@@ -153,7 +153,8 @@ object KilledCheckpointFiles {
 
   /** One for all: the steps of a query's commit are counted over its files. */
   def disk(conf: Configuration): Disk = synchronized {
-    val disk = made.getOrElse(new DyingDisk(conf.getInt("spark.tailrace.testing.lastStep", 0), losesPower = false, () => kill()))
+    val disk =
+      made.getOrElse(new DyingDisk(conf.getInt("spark.tailrace.testing.lastStep", 0), losesPower = false, () => kill()))
     made = Some(disk)
     disk
   }

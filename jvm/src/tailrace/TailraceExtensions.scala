@@ -46,7 +46,8 @@ class TailraceExtensions extends (SparkSessionExtensions => Unit) {
   private object RealTimePlan extends ColumnarRule {
     override def preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
       override def apply(plan: SparkPlan): SparkPlan =
-        CheckRealTimePlan(AllowDrains(WarmStart(TrackOrigins(FireTimersWhenIdle(ReplaceSessions(ReplaceJoins(ReplacePythonOperators(plan))))))))
+        CheckRealTimePlan(AllowDrains(
+          WarmStart(TrackOrigins(FireTimersWhenIdle(ReplaceSessions(ReplaceJoins(ReplacePythonOperators(plan))))))))
     }
     // Once more at the end: another extension's rules may have replaced operators in between.
     override def postColumnarTransitions: Rule[SparkPlan] = CheckRealTimePlan

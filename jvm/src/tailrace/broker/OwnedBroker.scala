@@ -25,12 +25,14 @@ object OwnedBroker {
   }
 
   private def haltWithOwner(folder: File): Unit = {
-    val watch = new Thread(() => {
-      while (System.in.read() >= 0) {}
-      // Kafka still runs and may write a file between two looks.
-      for (_ <- 1 to 20 if folder.exists()) delete(folder)
-      Runtime.getRuntime.halt(0)
-    }, "tailrace-owner-watch")
+    val watch = new Thread(
+      () => {
+        while (System.in.read() >= 0) {}
+        // Kafka still runs and may write a file between two looks.
+        for (_ <- 1 to 20 if folder.exists()) delete(folder)
+        Runtime.getRuntime.halt(0)
+      },
+      "tailrace-owner-watch")
     watch.setDaemon(true)
     watch.start()
   }

@@ -49,13 +49,21 @@ object Operators {
       "session_window(…)",
       "org.apache.spark.sql.tailrace.operators.session.RealTimeSessionsExec",
       "an update for each row, with `append` only the closed session. Sessions close when an epoch ends, or [before](sessions.md#when-a-session-closes). [Sessions](sessions.md)."),
-    yes(State, "dropDuplicates", s"$Stateful.StreamingDeduplicateExec", "keeps every key, unless a watermark column is among them."),
+    yes(
+      State,
+      "dropDuplicates",
+      s"$Stateful.StreamingDeduplicateExec",
+      "keeps every key, unless a watermark column is among them."),
     yes(
       State,
       "dropDuplicatesWithinWatermark",
       s"$Stateful.StreamingDeduplicateWithinWatermarkExec",
       "keeps a key for the watermark's delay and up to two epochs more."),
-    yes(State, "withWatermark", s"$Stateful.EventTimeWatermarkExec", "advances when an epoch ends; [what need not wait for it](watermarks.md)."),
+    yes(
+      State,
+      "withWatermark",
+      s"$Stateful.EventTimeWatermarkExec",
+      "advances when an epoch ends; [what need not wait for it](watermarks.md)."),
     yes(
       State,
       "transformWithState (JVM)",
@@ -139,7 +147,12 @@ object Operators {
     s"filter by a condition instead; or $useMicroBatch.")
 
   val Sort: Support =
-    no(Partitioning, "sort", s"$Exec.SortExec", holdsRowsBack, "sort where the result is read: a stream has no last row.")
+    no(
+      Partitioning,
+      "sort",
+      s"$Exec.SortExec",
+      holdsRowsBack,
+      "sort where the result is read: a stream has no last row.")
 
   private val pythonState = "Spark sorts the rows of the whole epoch by key before Python sees the first one."
   private val aggregateInstead = s"use groupBy().agg() and Python functions on its updates; or $useMicroBatch."
@@ -252,7 +265,8 @@ object Operators {
 
   private val byClass = (supported ++ unsupported).map(row => row.className -> row).toMap
 
-  val all: Seq[Support] = supported ++ unsupported ++ Seq(BoundedDeduplication, StreamJoinOfAnotherKind, RangeRepartition, UnionInTurn)
+  val all: Seq[Support] =
+    supported ++ unsupported ++ Seq(BoundedDeduplication, StreamJoinOfAnotherKind, RangeRepartition, UnionInTurn)
 
   def of(className: String, nodeName: String): Support = byClass.getOrElse(className, unknown(className, nodeName))
 

@@ -54,6 +54,10 @@ object Sinks {
 
   def of(className: String, name: String): Support = byClass.getOrElse(
     className,
-    no(name, className, "it is not known to take rows one by one.", "write to kafka or, while developing, to the console.")
+    no(
+      name,
+      className,
+      "it is not known to take rows one by one.",
+      "write to kafka or, while developing, to the console.")
       .copy(group = ""))
 }

@@ -112,12 +112,13 @@ private[checkpoint] final class Draft(target: Path, disk: Disk, permissions: JSe
   }
 
   /** What is left of it, if anything: only litter, and nothing that a caller could do about it. */
-  def remove(): Unit = Seq[() => Unit](() => channel.close(), () => disk.remove(file), () => disk.remove(sums)).foreach { one =>
-    try one()
-    catch {
-      case failure: IOException => logWarning(s"$file is left behind", failure)
+  def remove(): Unit =
+    Seq[() => Unit](() => channel.close(), () => disk.remove(file), () => disk.remove(sums)).foreach { one =>
+      try one()
+      catch {
+        case failure: IOException => logWarning(s"$file is left behind", failure)
+      }
     }
-  }
 
   private def send(bytes: Array[Byte], offset: Int, length: Int): Unit =
     if (!isBroken) {

@@ -20,7 +20,8 @@ object CheckRealTimePlan extends Rule[SparkPlan] {
   }
 
   /** What the registry says of each operator, and where it is. */
-  def supports(plan: SparkPlan): Seq[(Support, SparkPlan)] = onTheStreamingPath(plan).map(node => supportOf(node) -> node)
+  def supports(plan: SparkPlan): Seq[(Support, SparkPlan)] =
+    onTheStreamingPath(plan).map(node => supportOf(node) -> node)
 
   /** The nodes that rows of the stream pass through; the static side of a join may do as it likes. */
   private def onTheStreamingPath(plan: SparkPlan): Seq[SparkPlan] = plan.collect {

@@ -26,7 +26,8 @@ object FireTimersWhenIdle extends Rule[SparkPlan] {
   private def fired(plan: SparkPlan, onError: ErrorPolicy): SparkPlan = plan.transformUp {
     case operator: TransformWithStateExec if waitsForRows(operator) =>
       // The input is read in a thread of its own, where the row at hand is another one.
-      val input = IdleTicksExec(ErrorGuardExec(operator.child, onError), operator.keyDeserializer, operator.groupingAttributes)
+      val input =
+        IdleTicksExec(ErrorGuardExec(operator.child, onError), operator.keyDeserializer, operator.groupingAttributes)
       operator.copy(statefulProcessor = new UntickedProcessor(operator.statefulProcessor), child = input)
   }
 

@@ -40,7 +40,8 @@ object ReplaceSessions extends Rule[SparkPlan] {
     // Sessions are merged before the shuffle as well, if the user wishes so.
     case merging: MergingSessionsExec => initialized(unsorted(merging.child))
     case aggregate: BaseAggregateExec => rowByRow(aggregate, unsorted(aggregate.child), isFinal = false)
-    case other => throw new IllegalStateException(s"session windows are planned in another way than before: ${other.nodeName}")
+    case other =>
+      throw new IllegalStateException(s"session windows are planned in another way than before: ${other.nodeName}")
   }
 
   private def rowByRow(aggregate: BaseAggregateExec, rows: SparkPlan, isFinal: Boolean): SparkPlan = {

@@ -31,7 +31,9 @@ object TrackOrigins extends Rule[SparkPlan] {
     val mayBe = !plan.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK)
     val onError = ErrorPolicy.of(plan)
     val isOfUse = timed || onError.goesOn || usesOrigins(plan)
-    if (Stages.reads(plan) && mayBe && isOfUse && !isDone && !Rehearsal.isOne(plan)) new Follow(plan, timed, onError).result else plan
+    if (Stages.reads(plan) && mayBe && isOfUse && !isDone && !Rehearsal.isOne(plan))
+      new Follow(plan, timed, onError).result
+    else plan
   }
 
   private def isSet(plan: SparkPlan, key: String, value: String): Boolean =
@@ -65,7 +67,8 @@ object TrackOrigins extends Rule[SparkPlan] {
         val watched = write.copy(new TimedWrite(write.batchWrite, query.accumulator, stage), query = query)
         watched.copyTagsFrom(write)
         watched
-      case _ => node.withNewChildren(node.children.map(child => if (Stages.reads(child)) follow(child, stage) else child))
+      case _ =>
+        node.withNewChildren(node.children.map(child => if (Stages.reads(child)) follow(child, stage) else child))
     }
 
     private def guarded(top: SparkPlan, stage: Int): SparkPlan = ErrorGuardExec(follow(top, stage), onError)

@@ -68,12 +68,15 @@ object BadRecordHandler {
    */
   def isDataError(failure: Throwable): Boolean = failure match {
     case _: TailraceException => false
-    case error: SparkThrowable => Option(error.getSqlState).exists(state => state.startsWith("22") || state.startsWith("39"))
+    case error: SparkThrowable =>
+      Option(error.getSqlState).exists(state => state.startsWith("22") || state.startsWith("39"))
     case _ => false
   }
 
   /** The same failure, with the record's name. */
-  def named(position: SourcePosition, failure: Throwable): Throwable = if (position == null || !isDataError(failure)) failure else {
+  def named(position: SourcePosition, failure: Throwable): Throwable = if (position == null || !isDataError(failure))
+    failure
+  else {
     val error = new TailraceException(
       Named,
       s"${SourcePosition.describe(Seq(position))} cannot be processed: ${failure.getMessage}",

@@ -17,7 +17,6 @@ import org.apache.kafka.common.TopicPartition
 import org.apache.kafka.common.header.Header
 import org.apache.kafka.common.header.internals.RecordHeader
 
-
 import tailrace.TailraceException
 
 /**
@@ -58,22 +57,26 @@ object DeadLetters {
     told.foreach { case (key, value) => headers.add(new RecordHeader(key, value.getBytes(UTF_8))) }
     val producer = Producers.share(options)
     try {
-      val (key, value) = original.fold[(Array[Byte], Array[Byte])]((null, null))(record => (record.key(), record.value()))
+      val (key, value) =
+        original.fold[(Array[Byte], Array[Byte])]((null, null))(record => (record.key(), record.value()))
       val letter = new ProducerRecord[Array[Byte], Array[Byte]](policy.topic, null, key, value, headers)
       producer.send(letter, null).get(SendSeconds, TimeUnit.SECONDS)
     } finally Producers.release(options)
   }
 
   /** The record at the position; none if Kafka has deleted it meanwhile. */
-  private def fetch(options: SinkOptions, position: SourcePosition): Option[ConsumerRecord[Array[Byte], Array[Byte]]] = {
+  private def fetch(
+      options: SinkOptions,
+      position: SourcePosition): Option[ConsumerRecord[Array[Byte], Array[Byte]]] = {
     val consumer = new KafkaConsumer[Array[Byte], Array[Byte]](options.consumer(readCommitted = false))
     try {
       val partition = new TopicPartition(position.topic, position.partition)
       consumer.assign(Collections.singletonList(partition))
       consumer.seek(partition, position.offset)
       val until = System.nanoTime() + FetchNanos
-      val found = Iterator.continually(consumer.poll(Duration.ofMillis(200)).asScala).takeWhile(_ => System.nanoTime() < until)
-        .flatten.find(_.offset() >= position.offset)
+      val found =
+        Iterator.continually(consumer.poll(Duration.ofMillis(200)).asScala).takeWhile(_ => System.nanoTime() < until)
+          .flatten.find(_.offset() >= position.offset)
       val first = found.getOrElse(throw new TimeoutException("the record could not be read again"))
       Option.when(first.offset() == position.offset)(first)
     } finally consumer.close(Duration.ZERO)

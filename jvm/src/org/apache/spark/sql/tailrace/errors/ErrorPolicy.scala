@@ -42,13 +42,17 @@ object ErrorPolicy {
     val context = plan.session.sparkContext
     val execution = Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY)).filterNot(_ => Rehearsal.isOne(plan))
       .flatMap(id => Option(plan.session.sharedState.activeStreamingQueries.get(UUID.fromString(id))))
-    execution.filter(_ => Stages.reads(plan)).collect { case run: MicroBatchExecution => from(optionsOf(run), plan, run.id) }
+    execution.filter(_ => Stages.reads(plan)).collect { case run: MicroBatchExecution =>
+      from(optionsOf(run), plan, run.id)
+    }
       .getOrElse(Fail)
   }
 
   private def from(options: Map[String, String], plan: SparkPlan, query: UUID): ErrorPolicy = {
     val perMinute = options.get(LimitKey).fold(DefaultLimit) { text =>
-      text.trim.toIntOption.filter(_ > 0).getOrElse(throw bad(s"$LimitKey is '$text', which is no number", "give a number."))
+      text.trim.toIntOption.filter(_ > 0).getOrElse(throw bad(
+        s"$LimitKey is '$text', which is no number",
+        "give a number."))
     }
     options.getOrElse(ActionKey, "fail").trim match {
       case "fail" => Fail
@@ -64,8 +68,12 @@ object ErrorPolicy {
   private def sourcesOf(plan: SparkPlan): Map[String, SinkOptions] = plan.collect {
     case scan: RealTimeStreamScanExec =>
       val kafka = KafkaStream.clientParams(scan.stream).getOrElse(
-        throw bad(s"$ActionKey is dead-letter, and the source ${scan.stream} is not Kafka", "read from Kafka, or choose drop."))
-      val options = SinkOptions.forAnyClient(kafka.asScala.toMap.map { case (key, value) => key -> String.valueOf(value) })
+        throw bad(
+          s"$ActionKey is dead-letter, and the source ${scan.stream} is not Kafka",
+          "read from Kafka, or choose drop."))
+      val options = SinkOptions.forAnyClient(kafka.asScala.toMap.map { case (key, value) =>
+        key -> String.valueOf(value)
+      })
       // A topic that appears later is reached like the others.
       KafkaStream.offsetsIn(scan.start).keys.map(_._1 -> options).toSeq :+ ("" -> options)
   }.flatten.toMap

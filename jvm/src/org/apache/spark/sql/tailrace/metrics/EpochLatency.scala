@@ -44,7 +44,8 @@ final class EpochLatency extends AccumulatorV2[(Int, Long), Long] {
 
 object EpochLatency {
   private val Shares = Seq("p50_ms" -> 0.5, "p90_ms" -> 0.9, "p99_ms" -> 0.99, "p999_ms" -> 0.999, "max_ms" -> 1.0)
-  private val Schema = StructType(StructField("rows", LongType) +: Shares.map(share => StructField(share._1, DoubleType)))
+  private val Schema =
+    StructType(StructField("rows", LongType) +: Shares.map(share => StructField(share._1, DoubleType)))
 }
 
 /**

@@ -46,7 +46,8 @@ private[tailrace] object ExecutorFigures {
     merged.iterator.map { case (key, counts) => SeriesNews(key, counts.flat) }.toArray
   }
 
-  def leftOutNews(): Array[LeftOutNews] = leftOutRecords.keySet.asScala.toArray.flatMap(run => Option(leftOutRecords.remove(run)))
+  def leftOutNews(): Array[LeftOutNews] =
+    leftOutRecords.keySet.asScala.toArray.flatMap(run => Option(leftOutRecords.remove(run)))
 
   def readNews(): Array[ReadNews] = {
     val news = mutable.ArrayBuffer.empty[ReadNews]

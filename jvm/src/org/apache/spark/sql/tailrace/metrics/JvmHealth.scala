@@ -29,11 +29,11 @@ private[metrics] final class JvmHealth {
   private val sleeper = new Thread("tailrace-hiccups") {
     override def run(): Unit =
       try while (!stopped) {
-        val begun = System.nanoTime()
-        Thread.sleep(SleepMs)
-        hiccups.record(NANOSECONDS.toMicros(System.nanoTime() - begun) - MILLISECONDS.toMicros(SleepMs), 1)
-        Sampling.beginTick()
-      }
+          val begun = System.nanoTime()
+          Thread.sleep(SleepMs)
+          hiccups.record(NANOSECONDS.toMicros(System.nanoTime() - begun) - MILLISECONDS.toMicros(SleepMs), 1)
+          Sampling.beginTick()
+        }
       catch {
         case _: InterruptedException =>
       }

@@ -2,7 +2,6 @@ package org.apache.spark.sql.tailrace.metrics
 
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, SourcePartition}
 
-
 /** Times the rows of a task as they are handed to the sink and, where the sink tells, acknowledged. */
 final class SinkProbe(task: TaskIdentity, current: CurrentRow, stage: Int, behindShuffle: Boolean) {
   import SinkProbe._

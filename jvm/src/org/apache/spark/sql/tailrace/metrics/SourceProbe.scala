@@ -2,7 +2,6 @@ package org.apache.spark.sql.tailrace.metrics
 
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, SourcePartition}
 
-
 /** Watches a task read its partition of a source: how long records had waited, how far it is, when it began and ended. */
 final class SourceProbe(task: TaskIdentity, val place: SourcePartition, queue: Series, startsAt: Option[Long]) {
   // Written by the task's thread only; a figure that the reporter sees a moment late does no harm.

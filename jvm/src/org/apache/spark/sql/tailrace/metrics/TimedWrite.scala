@@ -14,7 +14,8 @@ final class TimedWrite(write: BatchWrite, epochLatency: EpochLatency, stage: Int
   override def useCommitCoordinator(): Boolean = write.useCommitCoordinator()
   override def onDataWriterCommit(message: WriterCommitMessage): Unit = write.onDataWriterCommit(message)
   override def commit(messages: Array[WriterCommitMessage]): Unit = write.commit(messages)
-  override def commit(messages: Array[WriterCommitMessage], summary: WriteSummary): Unit = write.commit(messages, summary)
+  override def commit(messages: Array[WriterCommitMessage], summary: WriteSummary): Unit =
+    write.commit(messages, summary)
   override def abort(messages: Array[WriterCommitMessage]): Unit = write.abort(messages)
   override def toString: String = write.toString
 }
@@ -32,7 +33,10 @@ private final class TimedWriterFactory(factory: DataWriterFactory, epochLatency:
   }
 }
 
-private final class TimedWriter(writer: DataWriter[InternalRow], probe: SinkProbe, acknowledgements: KafkaAcknowledgements)
+private final class TimedWriter(
+    writer: DataWriter[InternalRow],
+    probe: SinkProbe,
+    acknowledgements: KafkaAcknowledgements)
     extends DataWriter[InternalRow] {
   private val current = CurrentRow.ofThisTask()
 

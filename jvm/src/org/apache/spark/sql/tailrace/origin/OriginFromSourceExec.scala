@@ -10,7 +10,8 @@ import org.apache.spark.sql.tailrace.internals.KafkaPartition
 import org.apache.spark.sql.tailrace.metrics.{LiveFigures, MicroClock, Sampling, SourceProbe}
 
 /** Above a scan: notes the origin of each row that passes, and changes nothing. */
-case class OriginFromSourceExec(child: SparkPlan, places: SourcePartitions, stage: Int, timed: Boolean) extends UnaryExecNode {
+case class OriginFromSourceExec(child: SparkPlan, places: SourcePartitions, stage: Int, timed: Boolean)
+    extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
@@ -20,7 +21,8 @@ case class OriginFromSourceExec(child: SparkPlan, places: SourcePartitions, stag
   override protected def doExecute(): RDD[InternalRow] = {
     val scan = child match {
       case scan: RealTimeStreamScanExec => scan
-      case other => throw new IllegalStateException(s"${other.nodeName} came between the source and what follows its rows")
+      case other =>
+        throw new IllegalStateException(s"${other.nodeName} came between the source and what follows its rows")
     }
     // As the scan itself does, but in one step: each step between source and sink costs as much as what is done here.
     val rows = scan.inputRDD

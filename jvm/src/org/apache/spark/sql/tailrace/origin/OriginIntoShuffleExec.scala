@@ -12,7 +12,8 @@ import org.apache.spark.sql.tailrace.metrics.{MicroClock, StageProbe}
  *
  * @param everyRow whether rows that are not timed have theirs sent as well
  */
-case class OriginIntoShuffleExec(child: SparkPlan, stage: Int, everyRow: Boolean, timed: Boolean) extends UnaryExecNode {
+case class OriginIntoShuffleExec(child: SparkPlan, stage: Int, everyRow: Boolean, timed: Boolean)
+    extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering

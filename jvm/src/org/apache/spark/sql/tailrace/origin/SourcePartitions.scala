@@ -22,7 +22,9 @@ final class SourcePartitions extends Serializable {
     val first = table.length
     val source = scan.stream.toString
     sources ++= Seq.fill(scan.inputPartitions.length)(sources.lastOption.fold(0)(_ + 1))
-    table ++= scan.inputPartitions.zipWithIndex.map { case (partition, index) => SourcePartitions.of(partition, source, index) }
+    table ++= scan.inputPartitions.zipWithIndex.map { case (partition, index) =>
+      SourcePartitions.of(partition, source, index)
+    }
     first
   }
 
@@ -43,5 +45,6 @@ object SourcePartitions {
   val none: SourcePartitions = new SourcePartitions
 
   private def of(partition: InputPartition, source: String, index: Int): SourcePartition =
-    KafkaPartition.of(partition).fold(SourcePartition(source, index))(kafka => SourcePartition(kafka.topic, kafka.partition))
+    KafkaPartition.of(partition).fold(SourcePartition(source, index))(kafka =>
+      SourcePartition(kafka.topic, kafka.partition))
 }

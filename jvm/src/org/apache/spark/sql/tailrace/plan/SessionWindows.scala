@@ -9,9 +9,11 @@ import tailrace.TailraceException
 
 /** The session windows of a query as it was written. */
 object SessionWindows {
-  def in(query: LogicalPlan): Seq[Aggregate] = query.collect { case aggregate: Aggregate if isOne(aggregate) => aggregate }
+  def in(query: LogicalPlan): Seq[Aggregate] =
+    query.collect { case aggregate: Aggregate if isOne(aggregate) => aggregate }
 
-  def isOne(aggregate: Aggregate): Boolean = aggregate.isStreaming && aggregate.groupingExpressions.exists(_.exists(isSession))
+  def isOne(aggregate: Aggregate): Boolean =
+    aggregate.isStreaming && aggregate.groupingExpressions.exists(_.exists(isSession))
 
   // Once analyzed, the window is a column that remembers what it was.
   private def isSession(expression: Expression): Boolean = expression match {
@@ -24,18 +26,22 @@ object SessionWindows {
    * Spark has no session windows in the output mode `update`, and refuses it for columns that are marked as such. It plans them
    * for any column that has the mark, whatever it says.
    */
-  def admitted(query: LogicalPlan): LogicalPlan = if (in(query).isEmpty) query else query.transform {
+  def admitted(query: LogicalPlan): LogicalPlan = if (in(query).isEmpty) query
+  else query.transform {
     case aggregate: Aggregate if isOne(aggregate) =>
       aggregate.copy(groupingExpressions = aggregate.groupingExpressions.map {
         case column: AttributeReference if isSession(column) =>
-          column.withMetadata(new MetadataBuilder().withMetadata(column.metadata).putBoolean(SessionWindow.marker, value = false).build())
+          column.withMetadata(new MetadataBuilder().withMetadata(column.metadata).putBoolean(
+            SessionWindow.marker,
+            value = false).build())
         case other => other
       })
   }
 
   /** The status of a session, asked of something else. */
   def statusWithoutSession(query: LogicalPlan): Option[TailraceException] = query.collectFirst {
-    case aggregate: Aggregate if !isOne(aggregate) && aggregate.aggregateExpressions.exists(_.exists(_.isInstanceOf[SessionStatus])) =>
+    case aggregate: Aggregate
+        if !isOne(aggregate) && aggregate.aggregateExpressions.exists(_.exists(_.isInstanceOf[SessionStatus])) =>
       new TailraceException(
         "TAILRACE_STATUS_WITHOUT_SESSION",
         "tailrace.session_status() is asked in an aggregation that has no session window.",

@@ -24,7 +24,8 @@ final class Stages(plan: SparkPlan) {
   def shapes: Seq[StageShape] = tops.map { case (stage, top) => shapeOf(stage, top) }
 
   /** Each stage's number and its top node, from the sources to the sink. */
-  def tops: Seq[(Int, SparkPlan)] = shuffles.map(exchange => endingIn(exchange) -> exchange.child).reverse :+ (last -> plan)
+  def tops: Seq[(Int, SparkPlan)] =
+    shuffles.map(exchange => endingIn(exchange) -> exchange.child).reverse :+ (last -> plan)
 
   private def shapeOf(stage: Int, top: SparkPlan): StageShape = {
     val nodes = within(top)

@@ -71,7 +71,8 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
 
   /** The position in each source, as the source wrote it. */
   private def sourceOffsets(epoch: Long): Seq[JValue] =
-    read(new Path(root, s"offsets/$epoch")).drop(2).map(line => if (line == "-") JNull else Try(parse(line)).getOrElse(JNull))
+    read(new Path(root, s"offsets/$epoch")).drop(2).map(line =>
+      if (line == "-") JNull else Try(parse(line)).getOrElse(JNull))
 
   /** The stateful operators, by the names that Spark gives them. */
   private def operators: Seq[String] = Try {
@@ -97,7 +98,8 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
   /** Why a query could not write here, as far as it can be known without writing. */
   private def reachable: Option[String] =
     try {
-      if (fs.getUri.getScheme == "file") Checkpoint.obstacleIn(Paths.get(Path.getPathWithoutSchemeAndAuthority(root).toString))
+      if (fs.getUri.getScheme == "file")
+        Checkpoint.obstacleIn(Paths.get(Path.getPathWithoutSchemeAndAuthority(root).toString))
       else {
         fs.exists(root)
         None

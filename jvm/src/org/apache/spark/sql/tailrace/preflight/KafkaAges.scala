@@ -30,7 +30,8 @@ private[preflight] object KafkaAges extends Logging {
       // The connector's way to make a consumer asks for one; nothing is ever read or committed as a group.
       own.put("group.id", "tailrace-check")
       own.put("enable.auto.commit", "false")
-      try look(milliseconds, KafkaStream.consumerStrategy(stream).asInstanceOf[Strategy].createConsumer(own), partitions)
+      try
+        look(milliseconds, KafkaStream.consumerStrategy(stream).asInstanceOf[Strategy].createConsumer(own), partitions)
       catch {
         // It is no more than a hint.
         case NonFatal(failure) =>
@@ -52,7 +53,8 @@ private[preflight] object KafkaAges extends Logging {
         .flatMap { left =>
           val records = consumer.poll(Duration.ofMillis(left)).asScala.toList
           val now = System.currentTimeMillis()
-          records.map(_.asInstanceOf[Record]).filter(_.timestampType().toString == "CreateTime").map(now - _.timestamp())
+          records.map(_.asInstanceOf[Record]).filter(_.timestampType().toString == "CreateTime").map(
+            now - _.timestamp())
         }
         .toList
     } finally client.close()

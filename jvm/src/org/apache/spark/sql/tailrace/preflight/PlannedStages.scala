@@ -60,7 +60,8 @@ private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan
     }
 
   private def isOurs(node: SparkPlan): Boolean = node match {
-    case _: RealTimeEvalPythonExec | _: RealTimeMapInBatchExec | _: RealTimeTransformWithStateExec | _: RealTimeJoinExec => true
+    case _: RealTimeEvalPythonExec | _: RealTimeMapInBatchExec | _: RealTimeTransformWithStateExec | _: RealTimeJoinExec =>
+      true
     case _ => false
   }
 
@@ -73,7 +74,8 @@ private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan
   private def tasksOf(node: SparkPlan): Int = node match {
     case scan: RealTimeStreamScanExec => scan.inputPartitions.length
     case exchange: ShuffleExchangeExec => exchange.outputPartitioning.numPartitions
-    case union: UnionExec if union.outputPartitioning.isInstanceOf[UnknownPartitioning] => inputsOf(union).map(tasksOf).sum
+    case union: UnionExec if union.outputPartitioning.isInstanceOf[UnknownPartitioning] =>
+      inputsOf(union).map(tasksOf).sum
     case _ => inputsOf(node).map(tasksOf).maxOption.getOrElse(0)
   }
 

@@ -35,7 +35,11 @@ object Preflight {
     val fields = new WriterFields(writer)
     val checkpoint = Checkpoint.of(fields.dataset.sparkSession, fields.options)
     val written = describe(fields.format, fields.outputMode, fields.trigger, fields.options, fields.sink)
-    compact(render(describe(fields.dataset, epochOf(fields.trigger, epochMs), sampleMs, checkpoint) ~ ("writer" -> written)))
+    compact(render(describe(
+      fields.dataset,
+      epochOf(fields.trigger, epochMs),
+      sampleMs,
+      checkpoint) ~ ("writer" -> written)))
   }
 
   /** Of a query that runs, as if it were started in Real-Time Mode next time. */
@@ -69,12 +73,14 @@ object Preflight {
     val recorded = checkpoint.flatMap(_.settings)
     val rehearsal = new Rehearsal(dataset.sparkSession, query, epochMs, sources, recorded)
     val planned = rehearsal.planned
-    ("columns" -> dataset.schema.fields.toSeq.map(column => ("name" -> column.name) ~ ("type" -> column.dataType.sql))) ~
+    ("columns" -> dataset.schema.fields.toSeq.map(column =>
+      ("name" -> column.name) ~ ("type" -> column.dataType.sql))) ~
       ("epoch_ms" -> epochMs) ~
       ("shortest_epoch_ms" ->
         dataset.sparkSession.sessionState.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_MIN_BATCH_DURATION)) ~
       ("sources" -> read.map(relation => describe(sources(relation), relation))) ~
-      ("same_source_twice" -> (readTwice(read).map(sources(_).label) ++ planned.toOption.toSeq.flatMap(scannedTwice)).distinct) ~
+      ("same_source_twice" -> (readTwice(read).map(sources(_).label) ++ planned.toOption.toSeq.flatMap(
+        scannedTwice)).distinct) ~
       ("refused" -> refused(query, planned.toOption)) ~
       ("spark_refuses" -> sparkRefuses(query)) ~
       ("not_planned" -> planned.failed.toOption.map(messageOf)) ~
@@ -89,7 +95,8 @@ object Preflight {
       ("windows" -> QueryParts.windows(query)) ~
       ("python" -> QueryParts.python(query)) ~
       ("checkpoint" -> checkpoint.map(_.json).getOrElse(JNothing)) ~
-      ("state_obstacle" -> checkpoint.filter(_.hasState && planned.isSuccess).flatMap(rehearsal.stateObstacle).map(messageOf))
+      ("state_obstacle" -> checkpoint.filter(_.hasState && planned.isSuccess).flatMap(rehearsal.stateObstacle).map(
+        messageOf))
   }
 
   private def readTwice[T](read: Seq[T]): Seq[T] = read.diff(read.distinct)
@@ -152,7 +159,9 @@ object Preflight {
     val written = LogicalOperators.refusedNodes(query)
     val chosen = planned.toSeq.flatMap(CheckRealTimePlan.supports).filter(_._1.level.isInstanceOf[Unsupported])
     // A join that sorts brings its sorts along, and a sort its shuffle; a limit has operators that nobody has heard of.
-    val alongWith = Set(Operators.Sort) ++ written.collectFirst { case (Operators.Sort, _) => Operators.RangeRepartition }
+    val alongWith = Set(Operators.Sort) ++ written.collectFirst { case (Operators.Sort, _) =>
+      Operators.RangeRepartition
+    }
     val known = chosen.filterNot { case (support, _) => written.exists(_._1.name == support.name) }
     val (causes, others) = known.partition { case (support, _) => support.group.nonEmpty && !alongWith(support) }
     val all = written ++ causes ++ (if (written.isEmpty && causes.isEmpty) others else Nil)
@@ -181,7 +190,10 @@ object Preflight {
   /** What Spark refuses in any streaming query, and what would make no sense. */
   private def sparkRefuses(query: LogicalPlan): Option[String] =
     SessionWindows.statusWithoutSession(query).orElse {
-      Try(UnsupportedOperationChecker.checkForStreaming(SessionWindows.admitted(query), OutputModes.plannable(query))).failed.toOption
+      Try(
+        UnsupportedOperationChecker.checkForStreaming(
+          SessionWindows.admitted(query),
+          OutputModes.plannable(query))).failed.toOption
     }.map(messageOf)
 
   private def messageOf(failure: Throwable): String = Option(failure.getMessage).getOrElse(failure.toString)

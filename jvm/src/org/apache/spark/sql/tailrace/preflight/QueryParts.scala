@@ -26,7 +26,8 @@ private[preflight] object QueryParts {
     case node: Aggregate => stateful("aggregation", isBounded(node.groupingExpressions), node)
     // SELECT DISTINCT, which becomes an aggregation.
     case node: Distinct => stateful("aggregation", isBounded(node.output), node)
-    case node @ (_: TransformWithState | _: TransformWithStateInPySpark) => stateful("transformWithState", bounded = true, node)
+    case node @ (_: TransformWithState | _: TransformWithStateInPySpark) =>
+      stateful("transformWithState", bounded = true, node)
     case node: Join if StreamJoins.isOne(node) => stateful("join", isBounded(node), node)
   }
 
@@ -51,7 +52,13 @@ private[preflight] object QueryParts {
   private def isBounded(join: Join): Boolean = join match {
     case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, left, right, _) =>
       val (leftTime, rightTime) = StreamingSymmetricHashJoinHelper.getStateWatermark(
-        left.output, right.output, leftKeys, rightKeys, condition, Some(0L), allowMultipleEventTimeColumns = true)
+        left.output,
+        right.output,
+        leftKeys,
+        rightKeys,
+        condition,
+        Some(0L),
+        allowMultipleEventTimeColumns = true)
       leftTime.isDefined && rightTime.isDefined
     case _ => false
   }

@@ -69,23 +69,24 @@ private[preflight] final class Rehearsal(
     } finally Utils.deleteRecursively(copy)
   }
 
-  private def plan(checkpoint: String, epoch: Long, comparesState: Boolean): Try[SparkPlan] = Try(rehearsing.withActive {
-    val settings = recorded.getOrElse(OffsetSeqMetadata(0L, System.currentTimeMillis(), rehearsing.conf))
-    new IncrementalExecution(
-      rehearsing,
-      withStandIns,
-      OutputModes.plannable(query),
-      s"$checkpoint/state",
-      UUID.randomUUID(),
-      UUID.randomUUID(),
-      currentBatchId = epoch,
-      prevOffsetSeqMetadata = None,
-      offsetSeqMetadata = settings,
-      watermarkPropagator = WatermarkPropagator.noop(),
-      // In the first epoch of a run the state's schema is compared, and written if it is new.
-      isFirstBatch = comparesState,
-      isRealTimeMode = true).executedPlan
-  })
+  private def plan(checkpoint: String, epoch: Long, comparesState: Boolean): Try[SparkPlan] =
+    Try(rehearsing.withActive {
+      val settings = recorded.getOrElse(OffsetSeqMetadata(0L, System.currentTimeMillis(), rehearsing.conf))
+      new IncrementalExecution(
+        rehearsing,
+        withStandIns,
+        OutputModes.plannable(query),
+        s"$checkpoint/state",
+        UUID.randomUUID(),
+        UUID.randomUUID(),
+        currentBatchId = epoch,
+        prevOffsetSeqMetadata = None,
+        offsetSeqMetadata = settings,
+        watermarkPropagator = WatermarkPropagator.noop(),
+        // In the first epoch of a run the state's schema is compared, and written if it is new.
+        isFirstBatch = comparesState,
+        isRealTimeMode = true).executedPlan
+    })
 
   private def withStandIns: LogicalPlan = SessionWindows.admitted(withKeys).transform {
     case relation @ (_: StreamingRelationV2 | _: StreamingRelation) => standIn(relation, sources(relation))

@@ -79,7 +79,9 @@ private[preflight] object Sources {
   private def topicOf(partition: Object): String = partition.asInstanceOf[TopicPartition].topic()
 
   /** A stream as the query would make it, for as long as somebody looks; its notes go to a folder of their own. */
-  private def withStream(table: SupportsRead, relation: StreamingRelationV2)(look: MicroBatchStream => Source): Source = {
+  private def withStream(
+      table: SupportsRead,
+      relation: StreamingRelationV2)(look: MicroBatchStream => Source): Source = {
     val notes = Utils.createTempDir(namePrefix = "tailrace-check")
     try {
       val stream = table.newScanBuilder(relation.extraOptions).build().toMicroBatchStream(notes.toURI.toString)

@@ -18,11 +18,12 @@ final class CollectedRows(id: String) extends Table with SupportsWrite {
   override def capabilities(): JSet[TableCapability] =
     EnumSet.of(TableCapability.STREAMING_WRITE, TableCapability.ACCEPT_ANY_SCHEMA)
 
-  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = new WriteBuilder with SupportsStreamingUpdateAsAppend {
-    override def build(): Write = new Write {
-      override def toStreaming: StreamingWrite = new Collecting(id, info.schema())
+  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
+    new WriteBuilder with SupportsStreamingUpdateAsAppend {
+      override def build(): Write = new Write {
+        override def toStreaming: StreamingWrite = new Collecting(id, info.schema())
+      }
     }
-  }
 }
 
 object CollectedRows {

@@ -49,7 +49,8 @@ object TestClock {
 
   /** Timers and epochs of the whole JVM go by it; null if they go by another test's already. */
   def install(startMs: Long, file: String): TestClock = synchronized {
-    if (current.isDefined) null else {
+    if (current.isDefined) null
+    else {
       val clock = new TestClock(startMs, Path.of(file))
       LowLatencyClock.setClock(clock)
       current = Some(clock)

@@ -42,7 +42,9 @@ final class TestSource(session: SparkSession, schemaJson: String, partitions: In
   }
 
   private[testing] def isCommittedIn(offsets: collection.Map[_, Offset]): Boolean =
-    offsets.collectFirst { case (source, offset) if source == stream => offset.json() == stream.latestOffset(null, null).json() }
+    offsets.collectFirst {
+      case (source, offset) if source == stream => offset.json() == stream.latestOffset(null, null).json()
+    }
       .getOrElse(false)
 }
 
@@ -53,7 +55,8 @@ private final class TestStream(session: SparkSession, partitions: Int, clock: Te
 
   def positions: ConcurrentHashMap[Int, Int] = TestStream.positions.get(id)
 
-  override def createReaderFactory(): PartitionReaderFactory = new ObservedReaderFactory(super.createReaderFactory(), id)
+  override def createReaderFactory(): PartitionReaderFactory =
+    new ObservedReaderFactory(super.createReaderFactory(), id)
 
   override def stop(): Unit = {
     super.stop()

@@ -17,7 +17,8 @@ import org.apache.spark.sql.tailrace.sink.kafka.SinkRuns
  */
 object AllowDrains extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
-    if (!Stages.reads(plan) || Rehearsal.isOne(plan)) plan else {
+    if (!Stages.reads(plan) || Rehearsal.isOne(plan)) plan
+    else {
       val context = plan.session.sparkContext
       val run = Option(context.getLocalProperty(TaskIdentity.RunKey))
       val epoch = Option(context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)).flatMap(_.toLongOption)

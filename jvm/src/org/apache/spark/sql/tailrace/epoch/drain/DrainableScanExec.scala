@@ -39,9 +39,11 @@ final class DrainableScanExec(
 }
 
 /** Which record of each partition to read before the epoch may end, and when it would end otherwise. */
-private final class CatchUpTargets(until: Map[(String, Int), Long], endsAt: Long, offsetColumn: Int) extends Serializable {
+private final class CatchUpTargets(until: Map[(String, Int), Long], endsAt: Long, offsetColumn: Int)
+    extends Serializable {
   def of(partition: InputPartition): CatchUp = {
-    val target = KafkaPartition.of(partition).flatMap(at => until.get((at.topic, at.partition)).filter(_ >= at.fromOffset))
+    val target =
+      KafkaPartition.of(partition).flatMap(at => until.get((at.topic, at.partition)).filter(_ >= at.fromOffset))
     new CatchUp(target.getOrElse(CatchUp.None), endsAt, offsetColumn)
   }
 }

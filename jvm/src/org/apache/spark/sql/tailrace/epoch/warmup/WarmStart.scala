@@ -27,7 +27,8 @@ object WarmStart extends Rule[SparkPlan] {
   /** The first epoch that this driver has planned of a run. */
   private val firstEpochs = mutable.HashMap.empty[String, Long]
 
-  override def apply(plan: SparkPlan): SparkPlan = if (!Stages.reads(plan)) plan else {
+  override def apply(plan: SparkPlan): SparkPlan = if (!Stages.reads(plan)) plan
+  else {
     // Also in a rehearsal: a setting that makes no sense is to be found before the start.
     val short = shortEpochs(plan)
     val context = plan.session.sparkContext
@@ -58,7 +59,8 @@ object WarmStart extends Rule[SparkPlan] {
     // The watermark moves at the end of an epoch. While partitions are still being caught up with, each at its own
     // pace, an early end could make late rows of rows that are not.
     val hasWatermark = plan.exists(_.isInstanceOf[EventTimeWatermarkExec])
-    val isLong = plan.collectFirst { case scan: RealTimeStreamScanExec => scan.batchDurationMs > LongestMs }.contains(true)
+    val isLong =
+      plan.collectFirst { case scan: RealTimeStreamScanExec => scan.batchDurationMs > LongestMs }.contains(true)
     if (isLong && !hasWatermark) wanted else 0
   }
 

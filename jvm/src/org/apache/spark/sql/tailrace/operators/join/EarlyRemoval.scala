@@ -16,7 +16,10 @@ private[join] final case class JoinTimes(late: Seq[BasePredicate], removal: Join
  * What has been passed on as a row without a match can get none: it is not kept any more, and a row that it could have met is
  * late from then on.
  */
-private[join] final class EarlyRemoval(watermark: MovingWatermark, times: Seq[Option[EventTime]], at: Long => JoinTimes) {
+private[join] final class EarlyRemoval(
+    watermark: MovingWatermark,
+    times: Seq[Option[EventTime]],
+    at: Long => JoinTimes) {
   private var looked: Option[JoinTimes] = None
 
   /** How many rows were forgotten on sides whose old rows are not passed on. */

@@ -34,14 +34,15 @@ private[join] final class JoinSideState(
   }
 
   /** Forgets them and gives them; to be read to the end. */
-  def removed(removal: Option[JoinStateWatermarkPredicate]): Iterator[KeyToValuePair] = removal.fold(Iterator.empty[KeyToValuePair]) { by =>
-    state match {
-      case scanned: SupportsEvictByCondition if isOfKey(by) => scanned.evictAndReturnByKeyCondition(isOld(by))
-      case scanned: SupportsEvictByCondition => scanned.evictAndReturnByValueCondition(isOld(by))
-      case sorted: SupportsEvictByTimestamp => sorted.evictAndReturnByTimestamp(until(by))
-      case other => throw unknown(other)
+  def removed(removal: Option[JoinStateWatermarkPredicate]): Iterator[KeyToValuePair] =
+    removal.fold(Iterator.empty[KeyToValuePair]) { by =>
+      state match {
+        case scanned: SupportsEvictByCondition if isOfKey(by) => scanned.evictAndReturnByKeyCondition(isOld(by))
+        case scanned: SupportsEvictByCondition => scanned.evictAndReturnByValueCondition(isOld(by))
+        case sorted: SupportsEvictByTimestamp => sorted.evictAndReturnByTimestamp(until(by))
+        case other => throw unknown(other)
+      }
     }
-  }
 
   private def isOfKey(by: JoinStateWatermarkPredicate): Boolean = by.isInstanceOf[JoinStateKeyWatermarkPredicate]
 

@@ -62,7 +62,10 @@ private[join] final class JoinTask(
       // As Spark does: only its newest format leaves out what nobody will ask for.
       val asksWhetherMatched = isOuter(!isLeft)
       others.getJoinedRows(
-        key, pair, matches.eval, skipUpdatingMatchedFlag = stateFormatVersion == 4 && !asksWhetherMatched)
+        key,
+        pair,
+        matches.eval,
+        skipUpdatingMatchedFlag = stateFormatVersion == 4 && !asksWhetherMatched)
     }
   }
 

@@ -71,7 +71,10 @@ final class RealTimeJoinExec(
     val (rightInput, rightPartitions) = IntraEpochWatermark.execute(right)
     val early = removesEarly
     OriginTrackedRows.of(leftInput).stateStoreAwareZipPartitions(
-      OriginTrackedRows.of(rightInput), getStateInfo, stateStoreNames, coordinator) { (partition, leftRows, rightRows) =>
+      OriginTrackedRows.of(rightInput),
+      getStateInfo,
+      stateStoreNames,
+      coordinator) { (partition, leftRows, rightRows) =>
       val inputs = Seq(leftRows, rightRows).map(_.asInstanceOf[OriginTrackedRows])
       val removal = early.map { within =>
         new EarlyRemoval(within.inTask(Seq(leftPartitions, rightPartitions)), within.times, timesAt)
@@ -135,7 +138,14 @@ final class RealTimeJoinExec(
         input)
     }
 
-    val task = new JoinTask(joinType, sideOf(LeftSide), sideOf(RightSide), left.output.length, right.output.length, matches, stateFormatVersion)
+    val task = new JoinTask(
+      joinType,
+      sideOf(LeftSide),
+      sideOf(RightSide),
+      left.output.length,
+      right.output.length,
+      matches,
+      stateFormatVersion)
     val projection =
       if (joinType == LeftSemi) UnsafeProjection.create(output, output) else UnsafeProjection.create(bothSides, output)
     val outputRow = CurrentRow.ofThisTask()
@@ -145,7 +155,14 @@ final class RealTimeJoinExec(
       early.foreach(longMetric("numRemovedStateRows") += _.removed)
       commit(task, times)
     }
-    new JoinedRows(task, stateWatermarkPredicates, early, arrivals, outputRow, onLate = () => rowsLate += 1, onEnd).map { row =>
+    new JoinedRows(
+      task,
+      stateWatermarkPredicates,
+      early,
+      arrivals,
+      outputRow,
+      onLate = () => rowsLate += 1,
+      onEnd).map { row =>
       rowsOut += 1
       projection(row)
     }
@@ -176,7 +193,9 @@ final class RealTimeJoinExec(
   // Since this version of the format, both sides are in one store, as column families.
   private def hasOneStore: Boolean = stateFormatVersion >= 3
 
-  override protected def withNewChildrenInternal(newLeft: SparkPlan, newRight: SparkPlan): StreamingSymmetricHashJoinExec =
+  override protected def withNewChildrenInternal(
+      newLeft: SparkPlan,
+      newRight: SparkPlan): StreamingSymmetricHashJoinExec =
     RealTimeJoinExec.of(this, newLeft, newRight)
 
   // Spark keeps a node whose replacement is equal to it.

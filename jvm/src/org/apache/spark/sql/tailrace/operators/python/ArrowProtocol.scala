@@ -49,7 +49,8 @@ private[python] final class ArrowProtocol(
   private var inbound: ColumnarBatch = _
   private var received = 0L
 
-  override def start(out: DataOutputStream): Unit = new ArrowStreamWriter(outbound, null, UninterruptibleChannel.to(out)).start()
+  override def start(out: DataOutputStream): Unit =
+    new ArrowStreamWriter(outbound, null, UninterruptibleChannel.to(out)).start()
 
   override def write(rows: Iterator[InternalRow], count: Int, out: DataOutputStream): Unit = {
     val before = out.size()

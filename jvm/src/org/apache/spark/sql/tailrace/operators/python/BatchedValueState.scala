@@ -37,7 +37,8 @@ private[python] final class BatchedValueState(keySchema: StructType, variables: 
 
   /** Values to write, or keys whose values are to be read by [[get]]. */
   override def update(message: Row): Unit = unpickler.loads(message.getAs[Array[Byte]](0)) match {
-    case Array(name: String, keys: JavaList[_], values: JavaList[_]) => write(name, keys.asScala.iterator, values.asScala.iterator)
+    case Array(name: String, keys: JavaList[_], values: JavaList[_]) =>
+      write(name, keys.asScala.iterator, values.asScala.iterator)
     case Array(names: JavaList[_], keys: JavaList[_]) =>
       asked = Some((names.asScala.map(_.toString).toArray, keys.asInstanceOf[JavaList[Any]]))
     case other => throw new IllegalArgumentException(s"Not a message to $Name: ${other.getClass.getName}")
@@ -79,7 +80,12 @@ private[python] object BatchedValueState {
   /** The processor's variables by name, for Spark's server, which fills them in. */
   def variables(keySchema: StructType): mutable.HashMap[String, ValueStateInfo] = {
     val all = mutable.HashMap.empty[String, ValueStateInfo]
-    all.put(Name, ValueStateInfo(new BatchedValueState(keySchema, all), Schema, ExpressionEncoder(Schema).resolveAndBind().createDeserializer()))
+    all.put(
+      Name,
+      ValueStateInfo(
+        new BatchedValueState(keySchema, all),
+        Schema,
+        ExpressionEncoder(Schema).resolveAndBind().createDeserializer()))
     all
   }
 
@@ -94,12 +100,14 @@ private[python] object BatchedValueState {
     private val toInternal = CatalystTypeConverters.createToCatalystConverter(info.schema)
     private val binaryAsBytes = SQLConf.get.pysparkBinaryAsBytes
 
-    def write(value: Any): Unit = if (value == null) info.valueState.clear() else info.valueState.update(fromPython(value))
+    def write(value: Any): Unit =
+      if (value == null) info.valueState.clear() else info.valueState.update(fromPython(value))
 
     /** Without its column names, which the worker knows. */
     def read(): Any = info.valueState.get() match {
       case null => null
-      case row => EvaluatePython.toJava(toInternal(row), info.schema, binaryAsBytes).asInstanceOf[Row].toSeq.toArray[Any]
+      case row =>
+        EvaluatePython.toJava(toInternal(row), info.schema, binaryAsBytes).asInstanceOf[Row].toSeq.toArray[Any]
     }
   }
 }

@@ -60,4 +60,7 @@ private[python] final class ProcessorTime(sparks: Option[Long], moving: Option[M
 }
 
 /** @param lateness which rows are late at a watermark */
-private[python] final class MovingTime(val watermark: MovingWatermark, val column: EventTime, val lateness: Long => BasePredicate)
+private[python] final class MovingTime(
+    val watermark: MovingWatermark,
+    val column: EventTime,
+    val lateness: Long => BasePredicate)

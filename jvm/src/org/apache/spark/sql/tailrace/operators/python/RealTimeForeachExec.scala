@@ -41,7 +41,7 @@ case class RealTimeForeachExec(func: PythonFunction, schemaInPython: StructType,
     def connect(): (Employer, WorkerProtocol) = {
       EvaluatePython.registerPicklers()
       val runner = new ForeachRunner(function, jobArtifacts)
-      val pickler = new Pickler(/* useMemo = */ true, /* valueCompare = */ false)
+      val pickler = new Pickler( /* useMemo = */ true, /* valueCompare = */ false)
       val pickle = (batch: Iterator[InternalRow], _: Int) =>
         pickler.dumps(batch.map(EvaluatePython.toJava(_, schema, binaryAsBytes)).toArray)
       (runner, new PickledProtocol(pickle, results = None, runner.accumulators, metrics))

@@ -233,7 +233,8 @@ class RealTimeTransformWithStateExec(
       } else {
         val ofInitial = UnsafeProjection.create(initial.columns, initialState.output)
         val both = new StructType().add("inputData", data.schema).add("initState", initial.schema)
-        val one = initialRows.map(row => InternalRow(null, ofInitial(row))) ++ inTime.map(row => InternalRow(ofData(row), null))
+        val one =
+          initialRows.map(row => InternalRow(null, ofInitial(row))) ++ inTime.map(row => InternalRow(ofData(row), null))
         (one, both, data.offsets ++ initial.offsets)
       }
 

@@ -94,7 +94,13 @@ private[python] final class RetryingExchange(
 
     val isOfSuspects: Boolean = about.isDefined
     val conversation = new WorkerExchange(
-      rows, connect, keepsRows = true, repeatable = false, turnLimits, context, Some((givenRow, outputRow)))
+      rows,
+      connect,
+      keepsRows = true,
+      repeatable = false,
+      turnLimits,
+      context,
+      Some((givenRow, outputRow)))
     val results: Iterator[InternalRow] = conversation.flatMap(_.rows)
 
     def end(): Unit = {
@@ -161,7 +167,8 @@ private[python] object RetryingExchange {
 
   /** A failure that has its record's name already is told without it: the record is known. */
   private def withoutName(failure: Throwable): Throwable = failure match {
-    case named: TailraceException if named.getCondition == BadRecordHandler.Named && named.getCause != null => named.getCause
+    case named: TailraceException if named.getCondition == BadRecordHandler.Named && named.getCause != null =>
+      named.getCause
     case other => other
   }
 

@@ -139,7 +139,8 @@ private final class TimelyStateServer(
 private object TimelyStateServer {
   // Spark's server keeps it to itself.
   private val outputStream = {
-    val field = classOf[TransformWithStateInPySparkStateServer].getDeclaredFields.find(_.getName.endsWith("outputStream")).get
+    val field =
+      classOf[TransformWithStateInPySparkStateServer].getDeclaredFields.find(_.getName.endsWith("outputStream")).get
     field.setAccessible(true)
     field
   }

@@ -58,7 +58,8 @@ private[python] final class TimerWatch(timeMode: TimeMode, time: ProcessorTime) 
   }
 
   private def now(): Long =
-    if (timeMode == TimeMode.EventTime()) time.watermarkMs.getOrElse(Long.MinValue) else LowLatencyClock.getClock.getTimeMillis()
+    if (timeMode == TimeMode.EventTime()) time.watermarkMs.getOrElse(Long.MinValue)
+    else LowLatencyClock.getClock.getTimeMillis()
 
   def registered(expiryMs: Long): Unit = {
     floor = floor.map(math.min(_, expiryMs - 1))

@@ -310,7 +310,8 @@ private[python] final class WorkerExchange(
     if (partingMsLeft <= 0) {
       throw new IOException("the worker did not end in time")
     }
-    val tickMs = if (stopping || !isInstructed || !backlog.workerIsIdle) LongestWaitMs else math.max(1, ticks.msUntilDue())
+    val tickMs =
+      if (stopping || !isInstructed || !backlog.workerIsIdle) LongestWaitMs else math.max(1, ticks.msUntilDue())
     Seq(leftMs + 1, partingMsLeft, LongestWaitMs, tickMs).min
   }
 

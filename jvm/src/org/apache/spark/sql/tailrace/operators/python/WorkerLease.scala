@@ -95,7 +95,9 @@ private[python] trait RealTimeRunner[IN, OUT] extends BasePythonRunner[IN, OUT] 
     def when(condition: Boolean, entry: => (String, String)): Option[(String, String)] = Option.when(condition)(entry)
 
     inherited ++ Seq(
-      when(!conf.contains("spark.executorEnv.OMP_NUM_THREADS"), "OMP_NUM_THREADS" -> math.ceil(context.cpuAmount().toDouble).toInt.toString),
+      when(
+        !conf.contains("spark.executorEnv.OMP_NUM_THREADS"),
+        "OMP_NUM_THREADS" -> math.ceil(context.cpuAmount().toDouble).toInt.toString),
       when(conf.get(PYTHON_WORKER_REUSE), "SPARK_REUSE_WORKER" -> "1"),
       when(hideTraceback, "SPARK_HIDE_TRACEBACK" -> "1"),
       when(simplifiedTraceback, "SPARK_SIMPLIFIED_TRACEBACK" -> "1"),

@@ -30,7 +30,8 @@ object WorkerWarmup {
       while (!waited(lastHiredNs.get(), SettledAfterMs) && !waited(hiredNs, LongestWaitMs)) Thread.sleep(5)
       worker.release()
     }
-    val job = context.submitJob(context.parallelize(0 until slots, slots), hire, 0 until slots, (_: Int, _: Unit) => (), ())
+    val job =
+      context.submitJob(context.parallelize(0 until slots, slots), hire, 0 until slots, (_: Int, _: Unit) => (), ())
     try Await.ready(job, Duration(timeoutMs, TimeUnit.MILLISECONDS))
     catch { case _: TimeoutException => job.cancel() }
     started.value.toInt

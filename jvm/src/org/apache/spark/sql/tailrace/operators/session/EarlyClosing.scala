@@ -5,7 +5,11 @@ import org.apache.spark.sql.tailrace.operators.state.{EventTime, MovingWatermark
 import org.apache.spark.sql.tailrace.origin.CurrentRow
 
 /** Lets sessions close while the epoch lasts. */
-private[session] final class EarlyClosing(watermark: MovingWatermark, time: EventTime, current: CurrentRow, window: WindowColumn) {
+private[session] final class EarlyClosing(
+    watermark: MovingWatermark,
+    time: EventTime,
+    current: CurrentRow,
+    window: WindowColumn) {
   import window._
 
   private var closedUntilMicros = Long.MinValue

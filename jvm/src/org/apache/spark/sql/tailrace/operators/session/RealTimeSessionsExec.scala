@@ -47,7 +47,10 @@ final class RealTimeSessionsExec(
     with UsesOrigins {
 
   private val stateManager = StreamingSessionWindowStateManager.createStateManager(
-    keyWithoutSessionExpressions, sessionExpression, child.output, stateFormatVersion)
+    keyWithoutSessionExpressions,
+    sessionExpression,
+    child.output,
+    stateFormatVersion)
 
   override def nodeName: String = "RealTimeSessions"
 
@@ -86,7 +89,8 @@ final class RealTimeSessionsExec(
       child.output,
       mergerOfTask(),
       statusColumn)
-    val (current, rowsOut, rowsLate) = (CurrentRow.ofThisTask(), longMetric("numOutputRows"), longMetric("numRowsDroppedByWatermark"))
+    val (current, rowsOut, rowsLate) =
+      (CurrentRow.ofThisTask(), longMetric("numOutputRows"), longMetric("numRowsDroppedByWatermark"))
     val results = new SessionResults(
       sessions,
       tellsUpdates = outputMode.contains(Update),
@@ -132,7 +136,8 @@ final class RealTimeSessionsExec(
       newNumRowsRemoved = progress.numRowsRemoved)
   }
 
-  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = RealTimeSessionsExec.of(this, merging, newChild)
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan =
+    RealTimeSessionsExec.of(this, merging, newChild)
 
   // Spark keeps a node whose replacement is equal to it.
   override def canEqual(other: Any): Boolean = other.isInstanceOf[RealTimeSessionsExec]

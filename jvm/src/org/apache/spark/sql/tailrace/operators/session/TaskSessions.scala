@@ -51,10 +51,11 @@ private[session] final class TaskSessions(
   }
 
   /** Forgets sessions and gives them; to be read to the end. */
-  def close(isOver: UnsafeRow => Boolean): Iterator[UnsafeRow] = manager.removeByValueCondition(store, isOver).map { session =>
-    removed += 1
-    session
-  }
+  def close(isOver: UnsafeRow => Boolean): Iterator[UnsafeRow] =
+    manager.removeByValueCondition(store, isOver).map { session =>
+      removed += 1
+      session
+    }
 
   // As Spark has it, sessions touch each other also if one begins when the other ends.
   private def touching(row: UnsafeRow): Seq[Kept] = {

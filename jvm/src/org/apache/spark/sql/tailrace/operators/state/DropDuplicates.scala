@@ -60,7 +60,9 @@ object DropDuplicates {
     val analyzed = rows.queryExecution.analyzed
     val sameName = rows.sparkSession.sessionState.conf.resolver
     if (names.isEmpty) {
-      throw bad("no column is named whose values make a row a duplicate", "name some: drop_duplicates(rows, [\"id\"], ttl=…).")
+      throw bad(
+        "no column is named whose values make a row a duplicate",
+        "name some: drop_duplicates(rows, [\"id\"], ttl=…).")
     }
     names.distinct.flatMap { name =>
       val found = analyzed.output.filter(column => sameName(column.name, name))
@@ -68,7 +70,9 @@ object DropDuplicates {
         throw bad(s"there is no column '$name'", s"name some of these: ${rows.columns.mkString(", ")}.")
       }
       found.filter(column => hasMap(column.dataType)).foreach { column =>
-        throw bad(s"the column '${column.name}' is or contains a map, and maps cannot be compared", "name other columns, or a part of it.")
+        throw bad(
+          s"the column '${column.name}' is or contains a map, and maps cannot be compared",
+          "name other columns, or a part of it.")
       }
       found
     }.distinct
@@ -79,13 +83,18 @@ object DropDuplicates {
   private def milliseconds(text: String): Long = {
     val interval =
       try IntervalUtils.stringToInterval(UTF8String.fromString(text))
-      catch { case _: IllegalArgumentException => throw bad(s"ttl is '$text', which is no time", "write it so: ttl=\"10 minutes\".") }
+      catch {
+        case _: IllegalArgumentException =>
+          throw bad(s"ttl is '$text', which is no time", "write it so: ttl=\"10 minutes\".")
+      }
     if (interval.months != 0) {
       throw bad(s"ttl is '$text', and months are not all equally long", "give it in days, or less: ttl=\"30 days\".")
     }
     val inMs = IntervalUtils.getDuration(interval, MILLISECONDS)
     if (inMs <= 0) {
-      throw bad(s"ttl is '$text', so that every key would be forgotten at once", "give it a millisecond or more: ttl=\"10 minutes\".")
+      throw bad(
+        s"ttl is '$text', so that every key would be forgotten at once",
+        "give it a millisecond or more: ttl=\"10 minutes\".")
     }
     inMs
   }
@@ -93,9 +102,12 @@ object DropDuplicates {
   /** Writes keys that are rows as Spark has them. Only timers would read them again, and there are none. */
   private def asTheyAre(schema: StructType): ExpressionEncoder[Any] = {
     val key = BoundReference(0, schema, nullable = true)
-    val fields = schema.zipWithIndex.flatMap { case (field, ordinal) => Seq(Literal(field.name), GetStructField(key, ordinal)) }
+    val fields = schema.zipWithIndex.flatMap { case (field, ordinal) =>
+      Seq(Literal(field.name), GetStructField(key, ordinal))
+    }
     val never = Literal.create(null, ObjectType(classOf[Row]))
-    ExpressionEncoder(RowEncoder.encoderFor(schema), CreateNamedStruct(fields), never).asInstanceOf[ExpressionEncoder[Any]]
+    ExpressionEncoder(RowEncoder.encoderFor(schema), CreateNamedStruct(fields), never).asInstanceOf[ExpressionEncoder[
+      Any]]
   }
 
   private def bad(problem: String, fix: String) = new TailraceException(Code, s"$problem.", fix)

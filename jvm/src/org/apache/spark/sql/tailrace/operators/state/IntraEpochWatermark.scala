@@ -25,7 +25,9 @@ private[tailrace] final case class EventTime(column: Int, isWindow: Boolean, del
   /** Of a window, when it begins: the row that made it did not happen earlier. A row without a time is the oldest of all. */
   def of(row: InternalRow): Long =
     if (row.isNullAt(column)) Long.MinValue
-    else Math.floorDiv(if (isWindow) row.getStruct(column, 2).getLong(0) else row.getLong(column), EventTime.MicrosPerMilli)
+    else Math.floorDiv(
+      if (isWindow) row.getStruct(column, 2).getLong(0) else row.getLong(column),
+      EventTime.MicrosPerMilli)
 }
 
 private[tailrace] object EventTime {
@@ -55,12 +57,14 @@ private[tailrace] object IntraEpochWatermark {
   val IdleAfterKey = "spark.tailrace.watermark.idleAfter"
 
   /** None if the watermark is to stand still within an epoch, as Spark has it, or if a task cannot tell how far time has come. */
-  def of(inputs: Seq[SparkPlan], conf: SQLConf): Option[IntraEpochWatermark] = idleAfterMs(conf).flatMap { idleAfterMs =>
-    val timed = inputs.map(delayOf)
-    val times = inputs.zip(timed).map { case (input, delayMs) => delayMs.flatMap(timeOf(input, _, conf)) }
-    val canTell = timed.exists(_.isDefined) && timed.map(_.isDefined) == times.map(_.isDefined) && inputs.forall(keepsOrder)
-    Option.when(canTell && (inputs.length == 1 || goesByTheSlowest(conf)))(IntraEpochWatermark(times, idleAfterMs))
-  }
+  def of(inputs: Seq[SparkPlan], conf: SQLConf): Option[IntraEpochWatermark] =
+    idleAfterMs(conf).flatMap { idleAfterMs =>
+      val timed = inputs.map(delayOf)
+      val times = inputs.zip(timed).map { case (input, delayMs) => delayMs.flatMap(timeOf(input, _, conf)) }
+      val canTell =
+        timed.exists(_.isDefined) && timed.map(_.isDefined) == times.map(_.isDefined) && inputs.forall(keepsOrder)
+      Option.when(canTell && (inputs.length == 1 || goesByTheSlowest(conf)))(IntraEpochWatermark(times, idleAfterMs))
+    }
 
   /** Executes an input, and says which of the query's source partitions it reads. */
   def execute(input: SparkPlan): (RDD[InternalRow], Range) = {
@@ -80,11 +84,13 @@ private[tailrace] object IntraEpochWatermark {
 
   def columnOf(columns: Seq[Attribute], conf: SQLConf): Option[Attribute] =
     WatermarkSupport.findEventTimeColumn(
-      columns, allowMultipleEventTimeColumns = !conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE))
+      columns,
+      allowMultipleEventTimeColumns = !conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE))
 
   /** Whether rows of these columns come too late, until the watermark moves again: not for long enough to be worth compiling. */
   def lateness(columns: Seq[Attribute], watermarkMs: Long, conf: SQLConf): BasePredicate = {
-    val isLate = WatermarkSupport.watermarkExpression(columnOf(columns, conf), Some(watermarkMs)).getOrElse(Literal(false))
+    val isLate =
+      WatermarkSupport.watermarkExpression(columnOf(columns, conf), Some(watermarkMs)).getOrElse(Literal(false))
     InterpretedPredicate(bindReference(isLate, columns))
   }
 

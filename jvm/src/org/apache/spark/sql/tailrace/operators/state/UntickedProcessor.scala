@@ -3,7 +3,8 @@ package org.apache.spark.sql.tailrace.operators.state
 import org.apache.spark.sql.streaming.{ExpiredTimerInfo, OutputMode, StatefulProcessor, TimeMode, TimerValues}
 
 /** The user's processor, which is not told of rows that only let time pass. */
-private[tailrace] final class UntickedProcessor(users: StatefulProcessor[Any, Any, Any]) extends StatefulProcessor[Any, Any, Any] {
+private[tailrace] final class UntickedProcessor(users: StatefulProcessor[Any, Any, Any])
+    extends StatefulProcessor[Any, Any, Any] {
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = {
     users.setHandle(getHandle)
     users.init(outputMode, timeMode)

@@ -20,18 +20,21 @@ private[kafka] object CompactedTopics extends Logging {
 
   /** None of them where the user may not know. */
   def among(options: SinkOptions, topics: Iterable[String]): Set[String] =
-    if (topics.isEmpty) Set.empty else Try(ask(options, topics.toSeq)).recover { case failure =>
+    if (topics.isEmpty) Set.empty
+    else Try(ask(options, topics.toSeq)).recover { case failure =>
       logInfo(s"It is not known whether output topics are compacted: $failure")
       Set.empty[String]
     }.get
 
   private def ask(options: SinkOptions, topics: Seq[String]): Set[String] = {
-    def named(name: String): Class[_] = Class.forName(s"$Package.$name", true, Thread.currentThread().getContextClassLoader)
+    def named(name: String): Class[_] =
+      Class.forName(s"$Package.$name", true, Thread.currentThread().getContextClassLoader)
     val admin = named("clients.admin.Admin")
     val kind = named("common.config.ConfigResource$Type")
     val topic = kind.getField("TOPIC").get(null)
     val resource = named("common.config.ConfigResource").getConstructor(kind, classOf[String])
-    val client: Object = admin.getMethod("create", classOf[JMap[_, _]]).invoke(null, options.consumer(readCommitted = false))
+    val client: Object =
+      admin.getMethod("create", classOf[JMap[_, _]]).invoke(null, options.consumer(readCommitted = false))
     try {
       val asked = JArrays.asList(topics.map(name => resource.newInstance(topic, name).asInstanceOf[Object]): _*)
       val answer = admin.getMethod("describeConfigs", classOf[java.util.Collection[_]]).invoke(client, asked)

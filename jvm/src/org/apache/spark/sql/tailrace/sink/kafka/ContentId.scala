@@ -16,9 +16,10 @@ object ContentId {
   private val HexDigits = 16
 
   /** None if it is something else. */
-  def parse(text: String): Option[ContentId] = Option.when(text.length == 2 * HexDigits)(text.splitAt(HexDigits)).flatMap {
-    case (high, low) => Try(ContentId(parseUnsignedLong(high, 16), parseUnsignedLong(low, 16))).toOption
-  }
+  def parse(text: String): Option[ContentId] =
+    Option.when(text.length == 2 * HexDigits)(text.splitAt(HexDigits)).flatMap {
+      case (high, low) => Try(ContentId(parseUnsignedLong(high, 16), parseUnsignedLong(low, 16))).toOption
+    }
 
   private def hex(half: Long): String = {
     val digits = toHexString(half)

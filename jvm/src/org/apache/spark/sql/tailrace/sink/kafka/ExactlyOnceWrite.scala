@@ -76,7 +76,8 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
       if (!byContent) MatchesAhead.none(context)
       else {
         // A record of an epoch that is over, which came late: what it says has been crossed off.
-        val open = readBack.rows.filterNot(row => starts.get((row.place.topic, row.place.partition)).exists(_ > row.id.offset))
+        val open =
+          readBack.rows.filterNot(row => starts.get((row.place.topic, row.place.partition)).exists(_ > row.id.offset))
         MatchesAhead.of(context, lastEnd.flatMap(_.matchesLeft), open, SourceEnds.of(plan))
       }
     new SinkRun(
@@ -119,18 +120,22 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
 
   override def useCommitCoordinator(): Boolean = false
 
-  override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit = prepared.foreach { case Prepared(sinkRun, _, _, _, _) =>
-    val ends = messages.toSeq.collect { case end: TaskEnd => end }
-    if (ends.exists(_.isRepeated)) {
-      // The epoch may have ended before the task that was repeated had come as far as it was: the rest comes in the next one.
-      val tail = new OutputReadBack(options, sinkRun.readCommitted)
-      sinkRun.found(new WrittenRows(tail.since(sinkRun.log.beginnings(sinkRun.beginnings), query, LateRecords.none).rows))
+  override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit =
+    prepared.foreach { case Prepared(sinkRun, _, _, _, _) =>
+      val ends = messages.toSeq.collect { case end: TaskEnd => end }
+      if (ends.exists(_.isRepeated)) {
+        // The epoch may have ended before the task that was repeated had come as far as it was: the rest comes in the next one.
+        val tail = new OutputReadBack(options, sinkRun.readCommitted)
+        sinkRun.found(new WrittenRows(tail.since(
+          sinkRun.log.beginnings(sinkRun.beginnings),
+          query,
+          LateRecords.none).rows))
+      }
+      sinkRun.ended(ends)
+      sinkRun.log.ended(epoch, EpochEnd(sinkRun.beginnings, sinkRun.matches.toLog))
+      sinkRun.log.forgetBefore(epoch - KeptEpochs)
+      tell(ends.map(_.counts).foldLeft(SinkCounts.none)(_ + _))
     }
-    sinkRun.ended(ends)
-    sinkRun.log.ended(epoch, EpochEnd(sinkRun.beginnings, sinkRun.matches.toLog))
-    sinkRun.log.forgetBefore(epoch - KeptEpochs)
-    tell(ends.map(_.counts).foldLeft(SinkCounts.none)(_ + _))
-  }
 
   override def abort(epoch: Long, messages: Array[WriterCommitMessage]): Unit = ()
 
@@ -154,11 +159,12 @@ object ExactlyOnceWrite {
   }.collect { case epoch: MicroBatchWrite => epoch.writeSupport }.collect { case write: ExactlyOnceWrite => write }
 
   private def refuseWhatHasNoIdentity(plan: SparkPlan): Unit = {
-    plan.collectFirst { case scan: RealTimeStreamScanExec if !KafkaStream.isKafka(scan.stream) => scan }.foreach { scan =>
-      throw new TailraceException(
-        "TAILRACE_NO_ROW_IDENTITY",
-        s"the source ${scan.stream} gives its rows no offsets, so that a row that comes again cannot be recognised.",
-        "read from Kafka, or write with format(\"kafka\"), which may write rows twice after a failure.")
+    plan.collectFirst { case scan: RealTimeStreamScanExec if !KafkaStream.isKafka(scan.stream) => scan }.foreach {
+      scan =>
+        throw new TailraceException(
+          "TAILRACE_NO_ROW_IDENTITY",
+          s"the source ${scan.stream} gives its rows no offsets, so that a row that comes again cannot be recognised.",
+          "read from Kafka, or write with format(\"kafka\"), which may write rows twice after a failure.")
     }
     // What can be told of the query as it was written has been; nothing but this reaches the sink.
     plan.collectFirst { case join: RealTimeJoinExec => join }.foreach { join =>

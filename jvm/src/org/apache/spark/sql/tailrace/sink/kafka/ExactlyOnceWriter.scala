@@ -34,7 +34,8 @@ final case class TaskEnd(
     extends WriterCommitMessage
 
 /** Writes the rows of a task, except those that are there already. */
-final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataWriter[InternalRow] with TellsOfAcknowledgements {
+final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataWriter[InternalRow]
+    with TellsOfAcknowledgements {
   import ExactlyOnceWriter._
 
   private val columns = new RecordColumns(epoch.schema, epoch.options.topic)
@@ -49,7 +50,11 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
   private val executor = SparkEnv.get.executorId
   private val producer: Producer =
     if (epoch.options.isTransactional) {
-      Producers.transactional(epoch.options, transactionalId, epoch.run, epoch.lastExecutors.get(task).contains(executor))
+      Producers.transactional(
+        epoch.options,
+        transactionalId,
+        epoch.run,
+        epoch.lastExecutors.get(task).contains(executor))
     } else {
       Producers.share(epoch.options)
     }
@@ -64,7 +69,8 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
     // Spark does not do that where there is a shuffle, as before any join. Another run reads back what is there.
     throw new IllegalStateException("the task of a join cannot be repeated within an epoch")
   }
-  private val written = new WrittenLookup(if (epoch.byContent) WrittenRows.nothing else epoch.writtenBefore(task, taskAttempt))
+  private val written =
+    new WrittenLookup(if (epoch.byContent) WrittenRows.nothing else epoch.writtenBefore(task, taskAttempt))
   private val matches = new MatchLookup(epoch.matchesBefore(task))
   private val contents = new ContentIds
   private val transactions = epoch.options.transactionMs.map(new Transactions(producer, _, transactionalId)).orNull
@@ -105,7 +111,9 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
   private def write(place: SourceId, id: RowId, record: OutputRecord, content: Array[Header] = NoHeaders): Unit = {
     val mark = WriterMark(epoch.query, epoch.attempt, task, sequence)
     sequence += 1
-    send(record, record.headers ++ Array(RowHeaders.source(place, id.offset), RowHeaders.row(place, id, mark)) ++ content)
+    send(
+      record,
+      record.headers ++ Array(RowHeaders.source(place, id.offset), RowHeaders.row(place, id, mark)) ++ content)
   }
 
   /**
@@ -194,7 +202,11 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
     topics.meets(record.topic)
     acknowledged.sent()
     val sent = new ProducerRecord[Array[Byte], Array[Byte]](
-      record.topic, record.partition, record.key, record.value, JArrays.asList(headers: _*))
+      record.topic,
+      record.partition,
+      record.key,
+      record.value,
+      JArrays.asList(headers: _*))
     val callback = new Sent(acknowledged, describe, observer)
     if (transactions != null) transactions.send(_.send(sent, callback)) else producer.send(sent, callback)
   }
@@ -284,8 +296,11 @@ private final class Acknowledgements {
   }
 
   /** Rows that were not taken through their own fault; throws if there are others. */
-  def takeFailures(isOfOneRow: Exception => Boolean): Seq[(SourcePosition, Exception)] = if (!hasFailed) Nil else synchronized {
-    failures.find { case (_, reason) => !isOfOneRow(reason) }.foreach { case (position, reason) => throw notWritten(position, reason) }
+  def takeFailures(isOfOneRow: Exception => Boolean): Seq[(SourcePosition, Exception)] = if (!hasFailed) Nil
+  else synchronized {
+    failures.find { case (_, reason) => !isOfOneRow(reason) }.foreach { case (position, reason) =>
+      throw notWritten(position, reason)
+    }
     hasFailed = false
     failures.dequeueAll(_ => true).toSeq
   }
@@ -307,10 +322,12 @@ private object Acknowledgements {
 
 /** A row that is not known again by its content, of a record of which something is there. */
 private final class WaitingRow(val place: SourceId, val id: RowId, val record: OutputRecord, val key: Long) {
-  def isOfRecord(ofPlace: SourceId, of: RowId): Boolean = place == ofPlace && id.offset == of.offset && id.path == of.path
+  def isOfRecord(ofPlace: SourceId, of: RowId): Boolean =
+    place == ofPlace && id.offset == of.offset && id.path == of.path
 }
 
-private final class Sent(acknowledged: Acknowledgements, position: => SourcePosition, observer: Callback) extends Callback {
+private final class Sent(acknowledged: Acknowledgements, position: => SourcePosition, observer: Callback)
+    extends Callback {
   private val at = position
 
   override def onCompletion(metadata: RecordMetadata, failure: Exception): Unit = {

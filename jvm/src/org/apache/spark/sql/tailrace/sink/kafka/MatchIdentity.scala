@@ -35,7 +35,10 @@ object MatchIdentity {
   def refusal(query: LogicalPlan): Option[TailraceException] = {
     val found = obstacles(query)
     found.headOption.map { first =>
-      new TailraceException(first.code, found.map(_.problem).mkString("\n"), found.map(_.fix).distinct.mkString("\n     "))
+      new TailraceException(
+        first.code,
+        found.map(_.problem).mkString("\n"),
+        found.map(_.fix).distinct.mkString("\n     "))
     }
   }
 
@@ -95,7 +98,8 @@ object MatchIdentity {
     val (name, fix) = cause match {
       case udf: PythonUDF =>
         s"the function ${udf.name}, which is marked as non-deterministic," -> "leave out asNondeterministic() if equal arguments always give equal results; or "
-      case other => s"${other.prettyName}()" -> "take what you need from the records, such as their timestamp or an id; or "
+      case other =>
+        s"${other.prettyName}()" -> "take what you need from the records, such as their timestamp or an id; or "
     }
     MatchObstacle(
       NotDeterministic,

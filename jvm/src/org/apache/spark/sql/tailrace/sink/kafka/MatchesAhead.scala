@@ -69,7 +69,8 @@ final class MatchesAhead(
   def toLog: Option[MatchesLeft] = Option.when(byTask.nonEmpty) {
     MatchesLeft(
       byTask.map { case (task, ids) => task.toString -> ids.map(_.toString) },
-      until.groupMap(_._1._1) { case ((_, partition), last) => partition.toString -> last }.view.mapValues(_.toMap).toMap)
+      until.groupMap(_._1._1) { case ((_, partition), last) => partition.toString -> last }.view.mapValues(
+        _.toMap).toMap)
   }
 
   def forget(): Unit = replace(Map.empty)
@@ -94,7 +95,11 @@ object MatchesAhead {
    * @param readBack what was written in the one that is open
    * @param ends     of the sources, now that no older run reads them any more
    */
-  def of(context: SparkContext, left: Option[MatchesLeft], readBack: Seq[WrittenRow], ends: => LastRecords): MatchesAhead = {
+  def of(
+      context: SparkContext,
+      left: Option[MatchesLeft],
+      readBack: Seq[WrittenRow],
+      ends: => LastRecords): MatchesAhead = {
     val before = left.toSeq.flatMap(_.byTask).map { case (task, ids) => task.toInt -> ids.flatMap(ContentId.parse) }
     val since = readBack.flatMap(row => row.contentId.map(row.mark.task -> _)).groupMap(_._1)(_._2)
     val byTask = (before ++ since).groupMap(_._1)(_._2).view.mapValues(_.flatten).toMap

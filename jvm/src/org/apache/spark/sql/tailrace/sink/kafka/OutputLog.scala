@@ -72,7 +72,8 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
     write(writers, Writers(number), overwrite = true)
   }
 
-  private def knownTopics: Seq[String] = if (files.exists(topics)) files.list(topics, isTopic).map(_.getPath.getName).toSeq else Nil
+  private def knownTopics: Seq[String] =
+    if (files.exists(topics)) files.list(topics, isTopic).map(_.getPath.getName).toSeq else Nil
 
   /** The topic's ends before the first record of this query, by partition. */
   private def beginningOf(topic: String): Option[Map[String, Long]] = read[Map[String, Long]](new Path(topics, topic))

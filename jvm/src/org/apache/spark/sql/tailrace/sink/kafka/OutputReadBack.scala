@@ -29,11 +29,14 @@ final class OutputReadBack(options: SinkOptions, readCommitted: Boolean) {
    * @param late whose records may still come
    */
   def since(beginnings: Map[String, Map[String, Long]], query: String, late: LateRecords): ReadBack =
-    if (beginnings.isEmpty) ReadBack(Nil, Map.empty) else withConsumer(readCommitted) { consumer =>
+    if (beginnings.isEmpty) ReadBack(Nil, Map.empty)
+    else withConsumer(readCommitted) { consumer =>
       val partitions = beginnings.keys.toSeq.flatMap(partitionsOf(consumer, _))
       val first = consumer.beginningOffsets(partitions.asJava)
       // What is there now; a transaction of somebody else that is still open is waited for.
-      val until = withConsumer(committed = false)(ends(_, partitions)).map { case (at, end) => (at.topic(), at.partition()) -> end }
+      val until = withConsumer(committed = false)(ends(_, partitions)).map { case (at, end) =>
+        (at.topic(), at.partition()) -> end
+      }
       late.begin()
       consumer.assign(partitions.asJava)
       partitions.foreach { partition =>
@@ -80,7 +83,8 @@ final class OutputReadBack(options: SinkOptions, readCommitted: Boolean) {
   }
 
   private def partitionsOf(consumer: Consumer, topic: String): Seq[TopicPartition] =
-    Option(consumer.partitionsFor(topic)).toSeq.flatMap(_.asScala).map(info => new TopicPartition(topic, info.partition()))
+    Option(consumer.partitionsFor(topic)).toSeq.flatMap(_.asScala).map(info =>
+      new TopicPartition(topic, info.partition()))
 
   private def ends(consumer: Consumer, partitions: Seq[TopicPartition]): Map[TopicPartition, Long] =
     consumer.endOffsets(partitions.asJava).asScala.map { case (at, end) => at -> end.longValue }.toMap

@@ -73,7 +73,8 @@ object Producers {
   }
 
   def keep(id: String, run: String, producer: Producer): Unit =
-    synchronized(transactional.put(id, Kept(producer, run, System.currentTimeMillis()))).foreach(old => discard(old.producer))
+    synchronized(transactional.put(id, Kept(producer, run, System.currentTimeMillis()))).foreach(old =>
+      discard(old.producer))
 
   def discard(producer: Producer): Unit = producer.close(Duration.ZERO)
 

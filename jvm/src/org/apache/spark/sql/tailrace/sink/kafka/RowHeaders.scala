@@ -43,7 +43,8 @@ object RowHeaders {
 
   def content(id: ContentId): Header = new RecordHeader(ContentKey, id.toString.getBytes(UTF_8))
 
-  def readContent(headers: Headers): Option[ContentId] = Option(headers.lastHeader(ContentKey)).map(text).flatMap(ContentId.parse)
+  def readContent(headers: Headers): Option[ContentId] =
+    Option(headers.lastHeader(ContentKey)).map(text).flatMap(ContentId.parse)
 
   /** None if the record was written by somebody else. */
   def read(headers: Headers): Option[(SourceId, RowId, WriterMark)] =
@@ -53,16 +54,17 @@ object RowHeaders {
       read <- parse(source.split('/'), row.split('/'))
     } yield read
 
-  private def parse(source: Array[String], row: Array[String]): Option[(SourceId, RowId, WriterMark)] = (source, row) match {
-    case (Array(topic, partition, offset), Array(query, number, path, ordinal, attempt, task, sequence)) =>
-      Try {
-        (
-          SourceId(number.toInt, topic, partition.toInt),
-          RowId(offset.toLong, java.lang.Long.parseUnsignedLong(path, 16), ordinal.toInt),
-          WriterMark(query, attempt.toInt, task.toInt, sequence.toLong))
-      }.toOption
-    case _ => None
-  }
+  private def parse(source: Array[String], row: Array[String]): Option[(SourceId, RowId, WriterMark)] =
+    (source, row) match {
+      case (Array(topic, partition, offset), Array(query, number, path, ordinal, attempt, task, sequence)) =>
+        Try {
+          (
+            SourceId(number.toInt, topic, partition.toInt),
+            RowId(offset.toLong, java.lang.Long.parseUnsignedLong(path, 16), ordinal.toInt),
+            WriterMark(query, attempt.toInt, task.toInt, sequence.toLong))
+        }.toOption
+      case _ => None
+    }
 
   private def text(header: Header): String = new String(header.value(), UTF_8)
 }

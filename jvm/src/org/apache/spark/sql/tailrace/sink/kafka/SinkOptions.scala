@@ -47,7 +47,8 @@ object SinkOptions {
   val IntervalKey = "transactionInterval"
   private val Prefix = "kafka."
   private val Serialization = "org.apache.kafka.common.serialization"
-  private val ForAnyClient = Seq("bootstrap.", "security.", "sasl.", "ssl.", "client.", "metadata.", "reconnect.", "socket.")
+  private val ForAnyClient =
+    Seq("bootstrap.", "security.", "sasl.", "ssl.", "client.", "metadata.", "reconnect.", "socket.")
 
   /** To reach the brokers of a source, from the settings of its consumers. */
   def forAnyClient(settings: Map[String, String]): SinkOptions =
@@ -67,15 +68,19 @@ object SinkOptions {
       throw bad("kafka.enable.idempotence=false lets the producer write a row twice", "leave it out.")
     }
     if (kafka.get("acks").exists(acks => !Seq("all", "-1").contains(acks.trim))) {
-      throw bad(s"kafka.acks=${kafka("acks")} lets the broker lose a row that it has accepted", "leave it out: it is all.")
+      throw bad(
+        s"kafka.acks=${kafka("acks")} lets the broker lose a row that it has accepted",
+        "leave it out: it is all.")
     }
     SinkOptions(Option(options.get(TopicKey)).map(_.trim).filter(_.nonEmpty), kafka, transactionMs(options))
   }
 
-  private def transactionMs(options: CaseInsensitiveStringMap): Option[Long] = Option(options.get(IntervalKey)).map { text =>
-    Try(JavaUtils.timeStringAsMs(text.trim.replaceAll("\\s+", "").toLowerCase(Locale.ROOT))).toOption.filter(_ > 0).getOrElse(
-      throw bad(s"$IntervalKey is '$text', which is no time", s".option(\"$IntervalKey\", \"20ms\")"))
-  }
+  private def transactionMs(options: CaseInsensitiveStringMap): Option[Long] =
+    Option(options.get(IntervalKey)).map { text =>
+      Try(JavaUtils.timeStringAsMs(text.trim.replaceAll("\\s+", "").toLowerCase(Locale.ROOT))).toOption.filter(
+        _ > 0).getOrElse(
+        throw bad(s"$IntervalKey is '$text', which is no time", s".option(\"$IntervalKey\", \"20ms\")"))
+    }
 
   private def bad(problem: String, fix: String) = new TailraceException("TAILRACE_BAD_SINK_OPTION", s"$problem.", fix)
 
@@ -83,7 +88,10 @@ object SinkOptions {
   private def clientParams(settings: Map[String, String]): JMap[String, Object] = {
     val params: Map[String, Object] = settings
     try {
-      val updater = Class.forName("org.apache.spark.kafka010.KafkaConfigUpdater", true, Thread.currentThread().getContextClassLoader)
+      val updater = Class.forName(
+        "org.apache.spark.kafka010.KafkaConfigUpdater",
+        true,
+        Thread.currentThread().getContextClassLoader)
       val made = updater.getConstructors.head.newInstance(TailraceKafka.Format, params)
       updater.getMethod("setAuthenticationConfigIfNeeded").invoke(made)
       updater.getMethod("build").invoke(made).asInstanceOf[JMap[String, Object]]

@@ -71,10 +71,14 @@ object SinkRun {
     records.exists { case (place, last) => starts.get(place).forall(_ <= last) }
 
   /** Each partition's later offset. */
-  def later(some: Map[String, Map[String, Long]], others: Map[String, Map[String, Long]]): Map[String, Map[String, Long]] =
+  def later(
+      some: Map[String, Map[String, Long]],
+      others: Map[String, Map[String, Long]]): Map[String, Map[String, Long]] =
     others.foldLeft(some) { case (all, (topic, ends)) =>
       val known = all.getOrElse(topic, Map.empty)
-      all.updated(topic, known ++ ends.map { case (partition, end) => partition -> math.max(end, known.getOrElse(partition, 0L)) })
+      all.updated(
+        topic,
+        known ++ ends.map { case (partition, end) => partition -> math.max(end, known.getOrElse(partition, 0L)) })
     }
 }
 

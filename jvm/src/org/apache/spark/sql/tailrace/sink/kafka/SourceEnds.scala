@@ -16,10 +16,14 @@ private[kafka] object SourceEnds {
   private def of(scan: RealTimeStreamScanExec): Seq[((String, Int), Long)] = {
     val settings = KafkaStream.clientParams(scan.stream).getOrElse(
       throw new IllegalStateException(s"it is not known how to reach the brokers of ${scan.stream}"))
-    val options = SinkOptions.forAnyClient(settings.asScala.toMap.map { case (key, value) => key -> String.valueOf(value) })
+    val options = SinkOptions.forAnyClient(settings.asScala.toMap.map { case (key, value) =>
+      key -> String.valueOf(value)
+    })
     val topics = KafkaStream.offsetsIn(scan.start).keys.map(_._1).toSeq.distinct
     topics.flatMap { topic =>
-      new OutputReadBack(options, readCommitted = false).endsOf(topic).map { case (partition, end) => (topic, partition.toInt) -> (end - 1) }
+      new OutputReadBack(options, readCommitted = false).endsOf(topic).map { case (partition, end) =>
+        (topic, partition.toInt) -> (end - 1)
+      }
     }
   }
 }

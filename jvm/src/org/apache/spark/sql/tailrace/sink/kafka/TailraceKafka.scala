@@ -50,12 +50,13 @@ final class TailraceKafkaTable extends Table with SupportsWrite with ReportsSink
   override def capabilities(): JSet[TableCapability] =
     EnumSet.of(TableCapability.STREAMING_WRITE, TableCapability.ACCEPT_ANY_SCHEMA)
 
-  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = new WriteBuilder with SupportsStreamingUpdateAsAppend {
-    override def build(): Write = new Write {
-      override def toStreaming: StreamingWrite =
-        new ExactlyOnceWrite(SinkOptions.of(info.options()), info.schema(), info.queryId(), counts => latest = counts)
+  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
+    new WriteBuilder with SupportsStreamingUpdateAsAppend {
+      override def build(): Write = new Write {
+        override def toStreaming: StreamingWrite =
+          new ExactlyOnceWrite(SinkOptions.of(info.options()), info.schema(), info.queryId(), counts => latest = counts)
+      }
     }
-  }
 
   /** In Spark's progress of the epoch. */
   override def metrics(): JMap[String, String] = latest.byName.asJava

@@ -4,7 +4,6 @@ import org.apache.spark.sql.tailrace.sink.kafka.Producers.Producer
 
 import java.util.concurrent.TimeUnit
 
-
 /**
  * Sends a task's rows in short transactions: one begins with a row and is committed so long after it, by a thread of its own,
  * because there may be no further row.
