@@ -15,9 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tailrace._spark.java import require_java
+import build
 from tailrace._spark.maven import JarSet, resolve
-from tailrace._spark.plugin import spark_jars
 from tailrace.errors import TailraceError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,8 +41,8 @@ def scalafmt() -> JarSet:
 
 def command() -> list[str]:
     # Spark's Ivy leaves out Scala's own library. Nothing else of PySpark's jars may be on the classpath.
-    jars = [*resolve(scalafmt()), *spark_jars().glob("scala-library-*.jar")]
-    return [require_java().command, "-cp", os.pathsep.join(map(str, jars)), "org.scalafmt.cli.Cli"]
+    jars = [*resolve(scalafmt()), *build.spark_jars().glob("scala-library-*.jar")]
+    return [build.java_command(), "-cp", os.pathsep.join(map(str, jars)), "org.scalafmt.cli.Cli"]
 
 
 def digest(file: Path) -> str:
@@ -85,7 +84,7 @@ def main() -> int:
     files = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.scala"))
     try:
         return run(files, check=arguments.check)
-    except TailraceError as failure:
+    except (build.BuildError, TailraceError) as failure:
         print(f"format: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
