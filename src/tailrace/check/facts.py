@@ -143,7 +143,7 @@ def _id_of(query: Query, described: Mapping[str, Any], running: Mapping[str, str
 
 def preflight_of(spark: SparkSession) -> Any:
     """The plugin's side of the check."""
-    return spark._jvm.org.apache.spark.sql.tailrace.check.Preflight  # type: ignore[union-attr]
+    return spark._jvm.org.apache.spark.sql.tailrace.preflight.Preflight  # type: ignore[union-attr]
 
 
 def writer_options(writer: DataStreamWriter) -> Mapping[str, str]:

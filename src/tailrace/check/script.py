@@ -157,7 +157,7 @@ def _lines_noted(folder: Path) -> Iterator[None]:
     def init(self: ClassicDataFrame, jdf: Any, session: Any) -> None:
         make(self, jdf, session)
         if is_loaded(self.sparkSession.sparkContext) and (line := _users_line(folder)):
-            lines: Any = self.sparkSession._jvm.org.apache.spark.sql.tailrace.check.SourceLines  # type: ignore[union-attr]
+            lines: Any = self.sparkSession._jvm.org.apache.spark.sql.tailrace.preflight.SourceLines  # type: ignore[union-attr]
             lines.mark(jdf, line)
 
     with _replaced(ClassicDataFrame, "__init__", init):
