@@ -18,4 +18,9 @@ def until(condition: Callable[[], T | None], what: str, *, within_s: float = 30)
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {within_s} s: {what} (last value: {value!r})")
-        time.sleep(0.05)
+        time.sleep(0.05)  # noqa: TID251
+
+
+def let_pass(seconds: float) -> None:
+    """For tests about time itself: an outage of this length, or rows at this pace. Never to wait for something."""
+    time.sleep(seconds)  # noqa: TID251

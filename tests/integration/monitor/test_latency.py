@@ -20,7 +20,7 @@ from tailrace import EmbeddedKafka, TailraceError
 from tailrace.loadtest import LoadTest
 from tailrace.results import Latency
 from tests.helpers.pipeline import Pipeline
-from tests.helpers.waiting import until
+from tests.helpers.waiting import let_pass, until
 
 F: Any = functions
 
@@ -137,7 +137,7 @@ def test_a_slow_row_in_a_function_shows_in_its_stage_and_partition(pipeline: Pip
     @F.udf("long")  # type: ignore[untyped-decorator]
     def slow(id: int) -> int:
         if id == 77:
-            time.sleep(0.8)
+            time.sleep(0.8)  # noqa: TID251 (a user's slow function)
         return id
 
     def names_the_slowest(found: dict[str, Any] | None, query: StreamingQuery) -> bool:
@@ -173,7 +173,7 @@ def test_a_slow_row_before_a_shuffle_shows_in_the_first_stage(pipeline: Pipeline
     @F.udf("long")  # type: ignore[untyped-decorator]
     def slow(id: int) -> int:
         if id == 77:
-            time.sleep(0.8)
+            time.sleep(0.8)  # noqa: TID251 (a user's slow function)
         return id
 
     query = pipeline.rows().select(slow("id").alias("id"), "key").repartition(2, "key")
@@ -219,7 +219,7 @@ def test_a_broker_that_stops_shows_outside_of_the_query(spark: SparkSession, che
             load.wait_for_output(timeout_s=60, records=400)
             with tailrace.measure(query) as measurement:
                 with stopped(kafka.pid or 0):
-                    time.sleep(1.2)
+                    let_pass(1.2)
                 load.wait_for_output(timeout_s=30, records=800)
             inside = measurement.latency
             # Waiting for the broker is not the query's doing.
@@ -242,7 +242,7 @@ def stopped(pid: int) -> Iterator[None]:
 def test_a_backlog_is_called_one(pipeline: Pipeline) -> None:
     @F.udf("long")  # type: ignore[untyped-decorator]
     def slow(id: int) -> int:
-        time.sleep(0.02)
+        time.sleep(0.02)  # noqa: TID251 (a user's slow function)
         return id
 
     pipeline.send(range(20_000))

@@ -184,7 +184,7 @@ def test_a_replay_that_takes_longer_than_an_epoch(
     def slowly(key: str) -> str:
         import time
 
-        time.sleep(0.002)
+        time.sleep(0.002)  # noqa: TID251 (a user's slow function)
         return key
 
     rows = pipeline.rows

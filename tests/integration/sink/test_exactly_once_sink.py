@@ -23,7 +23,7 @@ import tailrace
 from tailrace import EmbeddedKafka, TailraceError
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import all_messages, headers_of, new_topic
-from tests.helpers.waiting import until
+from tests.helpers.waiting import let_pass, until
 
 SINK = "tailrace-kafka"
 EPOCH = "10 minutes"
@@ -267,7 +267,7 @@ def test_a_task_that_is_repeated_when_the_epoch_is_over(
 
     def fails_late(value: str) -> str:
         if json.loads(value)["id"] == 30 and not failed.exists():
-            time.sleep(8)
+            time.sleep(8)  # noqa: TID251 (a user's slow function)
             failed.touch()
             raise ValueError("once")
         return value
@@ -308,7 +308,7 @@ def test_records_that_a_killed_writer_had_under_way_are_waited_for(pipeline: Pip
         again = start(pipeline, rows, topic=pipeline.output)
         until(lambda: owner.read_text() != before, "the new run is about to look", within_s=SOON_S)  # noqa: B023
         began = time.monotonic()
-        time.sleep(0.5)  # it has asked where the topic ends
+        let_pass(0.5)  # it has asked where the topic ends
         producer.produce(pipeline.output, value, headers=headers)
         producer.flush()
         # On a machine that stands still for long it is too late, and comes twice as it must.

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.helpers.pipeline import Pipeline
-from tests.helpers.waiting import until
+from tests.helpers.waiting import let_pass, until
 
 LONG_EPOCH = "60 seconds"
 
@@ -93,7 +93,7 @@ def test_open_and_close_frame_each_epoch(pipeline: Pipeline, notes: Notes) -> No
     query = start(pipeline, pipeline.rows(), Writer(notes), epoch="5 seconds")
     for number in range(40):
         pipeline.send(range(number, number + 1))
-        time.sleep(0.3)
+        let_pass(0.3)
     until(lambda: len(notes.read("close")) >= 4, "two epochs of two partitions")
     query.stop()
     until(lambda: len(notes.read("close")) == len(notes.read("open")), "a close for each open")

@@ -16,8 +16,6 @@ from tests.helpers.pipeline import Pipeline, has_counted
 from tests.helpers.scala import compile_to_jar
 from tests.helpers.waiting import until
 
-pytestmark = pytest.mark.chaos
-
 KILLED = "org.apache.spark.sql.tailrace.checkpoint.KilledCheckpointFiles"
 SPARKS_OWN = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"

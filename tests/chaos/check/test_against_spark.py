@@ -18,7 +18,6 @@ from tests.helpers.topics import Collector, new_topic, produce
 from tests.helpers.waiting import until
 
 # What Spark does changes only with Spark.
-pytestmark = pytest.mark.chaos
 
 ROWS = 36
 # Long after a row would have come through, and long before the epoch ends.

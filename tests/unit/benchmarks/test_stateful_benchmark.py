@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import defaultdict
 
 import pytest
@@ -13,7 +11,6 @@ from benchmarks.stateful_latency import Figures, Pass
 from benchmarks.stateful_latency import Plan as LatencyPlan
 from benchmarks.stateful_records import encode_in_bursts, encode_over
 from tailrace.loadtest import LatencyReport
-from tests.helpers.tree import ROOT
 
 GAP_S = 2
 
@@ -53,24 +50,3 @@ def test_passes_are_taken_together_and_boundaries_apart() -> None:
     # Of the first pass what was due at 3 and 4 s is left out, of the second at 0 and 1 s.
     assert figures.between.received == 7
     assert figures.between.max_ms == pytest.approx(30, rel=0.01)
-
-
-@pytest.mark.chaos
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    ("part", "tables"),
-    [
-        ("latency", ["| 100 | stream-stream join |", "≤ 2.0"]),
-        ("throughput", ["micro-batch |", "≥ 10,000"]),
-        ("keys", ["Growth from"]),
-        ("timers", ["the processor is called"]),
-    ],
-)
-def test_a_quick_run_prints_its_tables(part: str, tables: list[str]) -> None:
-    command = [sys.executable, "-m", "benchmarks.stateful", "--quick", "--only", part]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=880)
-    assert run.returncode == 0, run.stderr
-    for shown in (*tables, "Method: ", "Machine: "):
-        assert shown in run.stdout
-    assert f"{part} 2/" in run.stderr
-    assert "FAIL" not in run.stderr, "clients that outlive their broker complain"
