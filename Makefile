@@ -35,7 +35,7 @@ plugin: $(READY) ## Compile the Scala plugin if its sources changed.
 	@$(BIN)/python jvm/build.py
 
 docs: plugin ## Write the pages that are generated.
-	$(BIN)/python docs/generate.py
+	$(BIN)/python tools/generate_docs.py
 
 wheel: plugin ## Build dist/tailrace-*.whl with the plugin inside.
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .

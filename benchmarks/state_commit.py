@@ -1,6 +1,7 @@
 """Measure how the pause between epochs grows with the keys that changed in an epoch and with those that are kept.
 
-Prints a table of docs/seam.md. A count by key is kept in RocksDB; in every epoch some of the keys get a row.
+Prints a table of docs/operate/epoch-boundaries.md.
+A count by key is kept in RocksDB; in every epoch some of the keys get a row.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ _CODED = re.compile(rf"\[(TAILRACE_[A-Z_]+)\] (.*?)\nFix: (.*?){_END}", re.DOTAL
 class TailraceError(PySparkException):
     """A problem stated in the user's terms, with the change that fixes it.
 
-    `code` is stable and documented in docs/errors.md; texts may improve between releases.
+    `code` is stable and documented in docs/reference/errors.md; texts may improve between releases.
     """
 
     def __init__(self, code: str, problem: str, fix: str) -> None:

@@ -14,7 +14,7 @@ from tailrace._spark.support import support_registry
 from tests.helpers.processes import run_python
 from tests.helpers.tree import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NOT_CODES = {
     "TAILRACE_TOKEN",
     "TAILRACE_CACHE",
@@ -67,20 +67,20 @@ def test_every_python_block_runs(name: str, block_runs: dict[str, tuple[bool, st
 def test_the_blocks_above_are_all_there_are() -> None:
     """A page that moved would leave nothing to run; every page that shows Python is among them."""
     shown = {name.rpartition("-")[0] for name, _ in python_blocks()}
-    assert shown >= {"README.md", "check.md", "configuration.md", "latency.md", "quickstart.md"}
+    assert shown >= {"README.md", "check.md", "configuration.md", "load-test.md", "quickstart.md"}
 
 
 def test_the_error_page_has_exactly_the_codes_of_the_sources() -> None:
     sources = [*ROOT.glob("src/**/*.py"), *ROOT.glob("jvm/**/*.scala")]
     in_code = {code for source in sources for code in re.findall(r'"(TAILRACE_[A-Z_]+)"', source.read_text())}
     finding_codes = set(re.findall(r'"(TAILRACE_[A-Z_]+)"', (ROOT / "src/tailrace/monitor/findings.py").read_text()))
-    assert codes_on("errors.md")
-    assert codes_on("errors.md") == in_code - NOT_CODES - finding_codes
-    assert codes_on("see-the-tail.md") == finding_codes
+    assert codes_on("reference/errors.md")
+    assert codes_on("reference/errors.md") == in_code - NOT_CODES - finding_codes
+    assert codes_on("guide/live-latency.md") == finding_codes
 
 
 def test_every_code_has_an_example_and_a_fix() -> None:
-    rows = re.findall(r"^\| `TAILRACE_[A-Z_]+` \|.*$", (ROOT / "docs/errors.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `TAILRACE_[A-Z_]+` \|.*$", (ROOT / "docs/reference/errors.md").read_text(), re.MULTILINE)
     assert len(rows) > 80
     for row in rows:
         # A pipe in a code span would be one more cell.
@@ -94,7 +94,7 @@ def codes_on(page: str) -> set[str]:
 
 
 def test_every_default_is_documented_with_its_reason() -> None:
-    page = (ROOT / "docs/configuration.md").read_text()
+    page = (ROOT / "docs/reference/configuration.md").read_text()
     for default in REAL_TIME_DEFAULTS:
         assert f"`{default.key}`" in page
         assert default.reason in page
@@ -102,7 +102,7 @@ def test_every_default_is_documented_with_its_reason() -> None:
 
 
 def test_the_jars_are_the_documented_ones() -> None:
-    page = (ROOT / "docs/configuration.md").read_text()
+    page = (ROOT / "docs/reference/configuration.md").read_text()
     for jar_set in (maven.KAFKA_CONNECTOR, maven.KAFKA_BROKER):
         assert f"`{jar_set.variable}`" in page
         for coordinate in jar_set.coordinates:
@@ -110,10 +110,10 @@ def test_the_jars_are_the_documented_ones() -> None:
 
 
 def test_the_page_of_operators_is_the_registrys() -> None:
-    generate = runpy.run_path(str(ROOT / "docs/generate.py"))
+    generate = runpy.run_path(str(ROOT / "tools/generate_docs.py"))
     registry = support_registry()
     assert len([row for row in registry if row.group]) > 30
-    assert (ROOT / "docs/operators.md").read_text() == generate["page"](registry), "run `make docs`"
+    assert (ROOT / "docs/reference/operators.md").read_text() == generate["page"](registry), "run `make docs`"
 
 
 def test_links_between_pages_lead_somewhere() -> None:

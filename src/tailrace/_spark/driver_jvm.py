@@ -11,7 +11,7 @@ from typing import Any
 from pyspark import SparkContext
 
 OPTIONS_KEY = "spark.driver.extraJavaOptions"
-# It does less work with every write to memory than Java's default for servers (G1): see docs/seam.md.
+# It does less work with every write to memory than Java's default for servers (G1): docs/operate/epoch-boundaries.md.
 COLLECTOR = "-XX:+UseParallelGC"
 
 _ANY_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")

@@ -17,7 +17,7 @@ FLOWS = "rows flow"
 NOTHING_KNOWN = "The stages of this query are not known."
 
 # From a query without state to one with it.
-PAUSE = f"{STATELESS_GAP_MS} to {STATEFUL_GAP_MS} ms estimated, see docs/seam.md"
+PAUSE = f"{STATELESS_GAP_MS} to {STATEFUL_GAP_MS} ms estimated"
 
 
 def printable(shape: QueryShape) -> QueryShape:

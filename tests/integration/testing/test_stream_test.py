@@ -19,7 +19,7 @@ from tailrace.testing import MODES, Mode, StreamTest
 from tests.helpers.tree import ROOT
 
 SOON_S = 60
-DOCS = ROOT / "docs"
+GUIDE = ROOT / "docs/guide"
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ class TestMisuse:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_documented_example(spark: SparkSession, mode: Mode) -> None:
-    [example] = re.findall(r"```python\n(.*?)```", (DOCS / "testing.md").read_text(), re.DOTALL)
+    [example] = re.findall(r"```python\n(.*?)```", (GUIDE / "testing.md").read_text(), re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(example, "testing.md", "exec"), names)
     names["test_sums_per_card"](spark, mode)

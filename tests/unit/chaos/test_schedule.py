@@ -93,6 +93,6 @@ def test_a_mistyped_command(arguments: tuple[str, ...]) -> None:
 
 
 def test_every_fault_is_documented() -> None:
-    page = (ROOT / "docs/chaos.md").read_text()
+    page = (ROOT / "docs/operate/chaos.md").read_text()
     rows = dict(re.findall(r"^\| `([a-z-]+-[a-z-]+|restarts)` \| (.*) \|$", page, re.MULTILINE))
     assert {name: what.replace("`", "") for name, what in rows.items()} == {f.name: f.what for f in FAULTS.values()}

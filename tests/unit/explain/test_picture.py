@@ -174,7 +174,7 @@ class TestText:
             "  2. Stages finish what is under way.\n"
             "  3. Offsets are committed.\n"
             "  4. The next epoch is planned and launched.\n"
-            f"  Nothing flows meanwhile ({STATELESS_GAP_MS} to {STATEFUL_GAP_MS} ms estimated, see docs/seam.md)."
+            f"  Nothing flows meanwhile ({STATELESS_GAP_MS} to {STATEFUL_GAP_MS} ms estimated)."
         )
 
     def test_two_stages(self) -> None:

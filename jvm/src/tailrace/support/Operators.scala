@@ -42,13 +42,13 @@ object Operators {
       "stream-stream join",
       "org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec",
       "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row is there, an " +
-        "outer row when an epoch ends, or [before](watermarks.md). [Joins](joins.md)."),
+        "outer row when an epoch ends, or [before](../guide/watermarks.md). [Joins](../guide/joins.md)."),
     yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
     yes(
       State,
       "session_window(…)",
       "org.apache.spark.sql.tailrace.operators.session.RealTimeSessionsExec",
-      "an update for each row, with `append` only the closed session. Sessions close when an epoch ends, or [before](sessions.md#when-a-session-closes). [Sessions](sessions.md)."),
+      "an update for each row, with `append` only the closed session. Sessions close when an epoch ends, or [before](../guide/sessions.md#when-a-session-closes). [Sessions](../guide/sessions.md)."),
     yes(
       State,
       "dropDuplicates",
@@ -63,7 +63,7 @@ object Operators {
       State,
       "withWatermark",
       s"$Stateful.EventTimeWatermarkExec",
-      "advances when an epoch ends; [what need not wait for it](watermarks.md)."),
+      "advances when an epoch ends; [what need not wait for it](../guide/watermarks.md)."),
     yes(
       State,
       "transformWithState (JVM)",
@@ -78,7 +78,7 @@ object Operators {
       PythonCode,
       "transformWithState, transformWithStateInPandas (Python)",
       s"$Python.RealTimeTransformWithStateExec",
-      "the processor is called for each row; timers fire while the epoch lasts, those in event time [if told to](watermarks.md)."),
+      "the processor is called for each row; timers fire while the epoch lasts, those in event time [if told to](../guide/watermarks.md)."),
     yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must give results as it goes."),
     yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle."),
     yes(NeverWritten, "foreach (Python)", s"$Python.RealTimeForeachExec"),

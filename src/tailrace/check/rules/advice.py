@@ -52,9 +52,11 @@ def _exactly_once(facts: Facts, lost: str) -> str:
     )
     once = f"Exactly once: {lost}, and none is written twice, also after a failure or a stop{seen}."
     if facts.described.get("stream_joins"):
-        once += " A match is known by its content: functions must say the same of it each time; docs/guarantees.md."
+        once += (
+            " A match is known by its content: functions must say the same of it each time (docs/guide/guarantees.md)."
+        )
     elif facts.stateful:
-        once += " What the state has counted stays counted once; docs/guarantees.md says when an update is corrected."
+        once += " What the state has counted stays counted once (an update can be corrected: docs/guide/guarantees.md)."
     return once + zombies
 
 

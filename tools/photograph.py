@@ -1,6 +1,6 @@
 """Take the picture of the dashboard in the README: the demo as it runs, in a real browser.
 
-    python docs/photograph.py
+    python tools/photograph.py
 
 It lets the demo run for some minutes first, so that there is something to see.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-PICTURE = Path(__file__).parent / "images" / "dashboard.png"
+PICTURE = Path(__file__).parents[1] / "docs" / "images" / "dashboard.png"
 MINUTES = 5
 DEMO = [sys.executable, "-m", "tailrace", "demo", "--mode", "real-time", "--seconds", "10", "--keep"]
 

@@ -1,4 +1,4 @@
-"""Write docs/operators.md from the plugin's support registry (`make docs`)."""
+"""Write docs/reference/operators.md from the plugin's support registry (`make docs`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tailrace._spark.support import Support, support_registry
 
-PAGE = Path(__file__).parent / "operators.md"
+PAGE = Path(__file__).parents[1] / "docs/reference/operators.md"
 
 INTRODUCTION = """\
 <!-- Generated from the plugin's support registry by `make docs`. Change jvm/src/tailrace/support/ instead. -->
