@@ -11,7 +11,7 @@ import org.apache.spark.sql.tailrace.epoch.TrackOrigins
 import org.apache.spark.sql.tailrace.operators.python.{HideTransformWithState, PlanTransformWithState}
 import org.apache.spark.sql.tailrace.epoch.ReplacePythonOperators
 import org.apache.spark.sql.tailrace.epoch.ReplaceSessions
-import org.apache.spark.sql.tailrace.operators.session.SessionStatus
+import org.apache.spark.sql.tailrace.plan.SessionStatus
 import org.apache.spark.sql.tailrace.epoch.FireTimersWhenIdle
 import org.apache.spark.sql.tailrace.epoch.warmup.WarmStart
 

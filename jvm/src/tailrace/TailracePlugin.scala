@@ -21,7 +21,7 @@ class TailracePlugin extends SparkPlugin {
 private class TailraceDriverPlugin extends DriverPlugin {
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
     Handshake.check(plugin.conf.getOption(Handshake.ClientVersionKey), SPARK_VERSION)
-    Allowlist.handOver(context)
+    Allowlist.handOver(context, classOf[TailraceExtensions].getName)
     LiveFigures.reset()
     Drains.reset()
     context.addSparkListener(new EpochJobs)

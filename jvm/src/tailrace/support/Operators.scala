@@ -5,7 +5,7 @@ object Operators {
   private val Exec = "org.apache.spark.sql.execution"
   private val Stateful = s"$Exec.streaming.operators.stateful"
   private val Python = "org.apache.spark.sql.tailrace.operators.python"
-  private val Origin = "org.apache.spark.sql.tailrace.origin"
+  private val Origin = "org.apache.spark.sql.tailrace.operators.origin"
   private val Metrics = "org.apache.spark.sql.tailrace.metrics"
 
   private val RowByRow = "Row by row"

@@ -5,15 +5,14 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
-import org.apache.spark.sql.tailrace.plan.Refusal
-import org.apache.spark.sql.tailrace.preflight.Rehearsal
+import org.apache.spark.sql.tailrace.plan.{Refusal, RehearsedPlan}
 
 import tailrace.support.{Operators, Support}
 
 /** Refuses a real-time plan that contains anything outside the support registry, with every reason at once. */
 object CheckRealTimePlan extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan = {
-    if (!Rehearsal.isOne(plan)) {
+    if (!RehearsedPlan.isOne(plan)) {
       Refusal.of(supports(plan).map(_._1)).foreach(throw _)
     }
     plan

@@ -7,9 +7,9 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.tailrace.errors.{ErrorGuardExec, ErrorPolicy}
 import org.apache.spark.sql.tailrace.metrics.{LatencyInProgressExec, LiveFigures, TimedWrite}
-import org.apache.spark.sql.tailrace.origin.{OriginFromSourceExec, OriginIntoShuffleExec, OriginOutOfShuffleExec, SourcePartitions, UsesOrigins}
-import org.apache.spark.sql.tailrace.plan.Stages
-import org.apache.spark.sql.tailrace.preflight.Rehearsal
+import org.apache.spark.sql.tailrace.operators.origin.{OriginFromSourceExec, OriginIntoShuffleExec, OriginOutOfShuffleExec}
+import org.apache.spark.sql.tailrace.origin.{SourcePartitions, UsesOrigins}
+import org.apache.spark.sql.tailrace.plan.{RehearsedPlan, Stages}
 import org.apache.spark.sql.tailrace.sink.kafka.ExactlyOnceWrite
 
 /**
@@ -22,7 +22,7 @@ object TrackOrigins extends Rule[SparkPlan] {
   val EnabledKey = "spark.tailrace.latency.enabled"
 
   /** Behind a shuffle only the origins of rows that are timed are known, unless somebody needs them all. */
-  val EveryRowKey = "spark.tailrace.provenance.everyRow"
+  val EveryRowKey = "spark.tailrace.origin.everyRow"
 
   override def apply(plan: SparkPlan): SparkPlan = {
     val isDone = plan.exists(_.isInstanceOf[OriginFromSourceExec])
@@ -31,7 +31,7 @@ object TrackOrigins extends Rule[SparkPlan] {
     val mayBe = !plan.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK)
     val onError = ErrorPolicy.of(plan)
     val isOfUse = timed || onError.goesOn || usesOrigins(plan)
-    if (Stages.reads(plan) && mayBe && isOfUse && !isDone && !Rehearsal.isOne(plan))
+    if (Stages.reads(plan) && mayBe && isOfUse && !isDone && !RehearsedPlan.isOne(plan))
       new Follow(plan, timed, onError).result
     else plan
   }

@@ -1,8 +1,5 @@
 package org.apache.spark.sql.tailrace.errors
 
-import org.apache.spark.sql.tailrace.origin.SourcePosition
-import org.apache.spark.sql.tailrace.sink.kafka.{Producers, SinkOptions}
-
 import java.nio.charset.StandardCharsets.UTF_8
 import java.time.Duration
 import java.util.{ArrayList => JArrayList, Collections}
@@ -16,6 +13,9 @@ import org.apache.kafka.clients.producer.ProducerRecord
 import org.apache.kafka.common.TopicPartition
 import org.apache.kafka.common.header.Header
 import org.apache.kafka.common.header.internals.RecordHeader
+
+import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, Producers}
+import org.apache.spark.sql.tailrace.origin.SourcePosition
 
 import tailrace.TailraceException
 
@@ -66,7 +66,7 @@ object DeadLetters {
 
   /** The record at the position; none if Kafka has deleted it meanwhile. */
   private def fetch(
-      options: SinkOptions,
+      options: ClientOptions,
       position: SourcePosition): Option[ConsumerRecord[Array[Byte], Array[Byte]]] = {
     val consumer = new KafkaConsumer[Array[Byte], Array[Byte]](options.consumer(readCommitted = false))
     try {

@@ -2,16 +2,13 @@ package org.apache.spark.sql.tailrace.errors
 
 import java.util.UUID
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.tailrace.internals.KafkaStream
-import org.apache.spark.sql.tailrace.plan.Stages
-import org.apache.spark.sql.tailrace.preflight.Rehearsal
-import org.apache.spark.sql.tailrace.sink.kafka.SinkOptions
+import org.apache.spark.sql.tailrace.internals.kafka.ClientOptions
+import org.apache.spark.sql.tailrace.plan.{RehearsedPlan, Stages}
 
 import tailrace.TailraceException
 
@@ -29,7 +26,7 @@ object ErrorPolicy {
   final case class Drop(perMinute: Int) extends ErrorPolicy
 
   /** @param sources how to reach the brokers of each topic that is read, for the record as it was */
-  final case class DeadLetter(topic: String, perMinute: Int, query: String, sources: Map[String, SinkOptions])
+  final case class DeadLetter(topic: String, perMinute: Int, query: String, sources: Map[String, ClientOptions])
       extends ErrorPolicy
 
   val ActionKey = "onError"
@@ -40,8 +37,9 @@ object ErrorPolicy {
   /** Of the query that is being planned: from the options of its writer. */
   def of(plan: SparkPlan): ErrorPolicy = {
     val context = plan.session.sparkContext
-    val execution = Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY)).filterNot(_ => Rehearsal.isOne(plan))
-      .flatMap(id => Option(plan.session.sharedState.activeStreamingQueries.get(UUID.fromString(id))))
+    val execution =
+      Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY)).filterNot(_ => RehearsedPlan.isOne(plan))
+        .flatMap(id => Option(plan.session.sharedState.activeStreamingQueries.get(UUID.fromString(id))))
     execution.filter(_ => Stages.reads(plan)).collect { case run: MicroBatchExecution =>
       from(optionsOf(run), plan, run.id)
     }
@@ -65,15 +63,13 @@ object ErrorPolicy {
     }
   }
 
-  private def sourcesOf(plan: SparkPlan): Map[String, SinkOptions] = plan.collect {
+  private def sourcesOf(plan: SparkPlan): Map[String, ClientOptions] = plan.collect {
     case scan: RealTimeStreamScanExec =>
       val kafka = KafkaStream.clientParams(scan.stream).getOrElse(
         throw bad(
           s"$ActionKey is dead-letter, and the source ${scan.stream} is not Kafka",
           "read from Kafka, or choose drop."))
-      val options = SinkOptions.forAnyClient(kafka.asScala.toMap.map { case (key, value) =>
-        key -> String.valueOf(value)
-      })
+      val options = ClientOptions.ofSource(kafka)
       // A topic that appears later is reached like the others.
       KafkaStream.offsetsIn(scan.start).keys.map(_._1 -> options).toSeq :+ ("" -> options)
   }.flatten.toMap

@@ -8,8 +8,6 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist
 import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
 
-import tailrace.TailraceExtensions
-
 /**
  * Spark's allowlist of operators and sinks for Real-Time Mode is one switch for all of them, so it
  * must be off before Tailrace's own operators can run. It is switched off here, by the loaded
@@ -17,10 +15,10 @@ import tailrace.TailraceExtensions
  */
 object Allowlist extends Logging {
 
-  def handOver(context: SparkContext): Unit = {
+  def handOver(context: SparkContext, extension: String): Unit = {
     val key = SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK.key
     val extensions = context.conf.get(StaticSQLConf.SPARK_SESSION_EXTENSIONS).getOrElse(Nil)
-    if (!extensions.contains(classOf[TailraceExtensions].getName)) {
+    if (!extensions.contains(extension)) {
       logWarning("Tailrace's session extension is not configured: Spark's own allowlist stays in force.")
     } else if (!context.conf.contains(key)) {
       context.conf.set(key, "false")

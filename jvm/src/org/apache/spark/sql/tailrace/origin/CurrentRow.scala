@@ -106,8 +106,3 @@ object CurrentRow {
     }
   }
 }
-
-/** An operator that wants to know where its rows came from. */
-trait UsesOrigins {
-  def usesOrigins: Boolean = true
-}

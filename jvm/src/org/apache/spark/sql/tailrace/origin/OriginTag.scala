@@ -12,7 +12,7 @@ import org.apache.spark.unsafe.bitset.BitSetMethods
  * room on the wire. That a row is tagged is said by a bit of its null bit set that belongs to no column; where
  * there is no such bit, every row must be tagged.
  */
-private[origin] final class OriginTag(columns: Int) {
+private[tailrace] final class OriginTag(columns: Int) {
   import OriginTag._
 
   private val tagged = new UnsafeRow(columns)
@@ -62,7 +62,7 @@ private[origin] final class OriginTag(columns: Int) {
   }
 }
 
-private[origin] object OriginTag {
+private[tailrace] object OriginTag {
   private val Bytes = 48
   private val Start = Platform.BYTE_ARRAY_OFFSET.toLong
   private val BitsPerWord = 64

@@ -4,7 +4,6 @@ import scala.collection.mutable
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.tailrace.sink.kafka.{Replayed, SourceId}
 
 /**
  * Behind a shuffle, rows of different partitions of a source come in another order each time, and a stateful operator
@@ -14,10 +13,10 @@ import org.apache.spark.sql.tailrace.sink.kafka.{Replayed, SourceId}
  * A row that has not come yet is waited for, unless a later one of the same partition of the source is here already: then it
  * hardly comes any more. Rows that wait are kept in memory.
  */
-private[origin] final class ReplayOrder(
+private[tailrace] final class ReplayOrder(
     rows: Iterator[InternalRow],
     current: CurrentRow,
-    order: Array[ReplayOrder.RowKey])
+    order: Array[RowKey])
     extends Iterator[InternalRow] {
   import ReplayOrder._
 
@@ -86,13 +85,11 @@ private[origin] final class ReplayOrder(
     })
 }
 
-private[origin] object ReplayOrder {
-  final case class RowKey(place: SourceId, offset: Long, path: Long)
+private[tailrace] object ReplayOrder {
   private final class Kept(val row: InternalRow, val origin: Origin)
 
-  def apply(rows: Iterator[InternalRow], current: CurrentRow, replayed: Replayed): Iterator[InternalRow] = {
-    val order = replayed.byTask(TaskContext.getPartitionId()).map(row => RowKey(row.place, row.id.offset, row.id.path))
-    val distinct = order.toArray.distinct
+  def apply(rows: Iterator[InternalRow], current: CurrentRow, replayed: ReplayedRows): Iterator[InternalRow] = {
+    val distinct = replayed.ofTask(TaskContext.getPartitionId()).toArray.distinct
     if (distinct.isEmpty) rows else new ReplayOrder(rows, current, distinct)
   }
 }

@@ -41,6 +41,11 @@ final class SourcePartitions extends Serializable {
     else apply(origin.place).map(at => SourcePosition(at.topic, at.partition, origin.offset)).orNull
 }
 
+/** The operator that numbers the partitions of a source when it is executed. */
+trait KnowsSourcePartitions {
+  def places: SourcePartitions
+}
+
 object SourcePartitions {
   val none: SourcePartitions = new SourcePartitions
 

@@ -3,7 +3,6 @@ package org.apache.spark.sql.tailrace.plan
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression, SessionWindow}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan}
 import org.apache.spark.sql.types.MetadataBuilder
-import org.apache.spark.sql.tailrace.operators.session.SessionStatus
 
 import tailrace.TailraceException
 

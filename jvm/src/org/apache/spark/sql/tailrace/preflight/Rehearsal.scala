@@ -19,7 +19,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.util.Utils
-import org.apache.spark.sql.tailrace.plan.{OutputModes, SessionWindows}
+import org.apache.spark.sql.tailrace.plan.{OutputModes, RehearsedPlan, SessionWindows}
 
 /**
  * Plans the first epoch of a real-time query as Spark itself would, without a checkpoint, a sink or a broker: sources
@@ -45,7 +45,7 @@ private[preflight] final class Rehearsal(
       SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL.key -> session.sessionState.conf.numShufflePartitions.toString,
       // It would only hide the operators.
       SQLConf.WHOLESTAGE_CODEGEN_ENABLED.key -> "false",
-      Key -> "true").foreach { case (key, value) => own.conf.set(key, value) }
+      RehearsedPlan.Key -> "true").foreach { case (key, value) => own.conf.set(key, value) }
     recorded.foreach(OffsetSeqMetadata.setSessionConf(_, own.sessionState.conf))
     own
   }
@@ -118,11 +118,7 @@ private[preflight] final class Rehearsal(
 }
 
 object Rehearsal {
-  private val Key = "spark.tailrace.rehearsal"
   private val UnknownPartitions = 2
-
-  /** A plan that is only looked at, and never run. */
-  def isOne(plan: SparkPlan): Boolean = plan.conf.getConfString(Key, "false") == "true"
 }
 
 private final case class StandInTable(override val name: String, override val schema: StructType) extends Table {

@@ -3,7 +3,7 @@ package org.apache.spark.sql.tailrace.testing
 import java.nio.file.{Files, Path}
 import java.nio.file.StandardCopyOption.ATOMIC_MOVE
 
-import org.apache.spark.sql.execution.datasources.v2.LowLatencyClock
+import org.apache.spark.sql.tailrace.internals.EngineClock
 import org.apache.spark.util.{ManualClock, SystemClock}
 
 /**
@@ -34,25 +34,19 @@ final class TestClock(startMs: Long, file: Path) extends ManualClock(startMs) wi
   /** Everything is done that was due. */
   def isWaitedFor: Boolean = awaited > getTimeMillis()
 
-  private def path: String = file.toString
-
   // A task's copy is the clock itself.
   private def writeReplace(): AnyRef = new TestClock.Reference
 }
 
 object TestClock {
-  private val FileKey = "spark.tailrace.testing.clock"
   private var current: Option[TestClock] = None
-
-  /** For Python workers: where the time is, if it is a test's. */
-  def runnerConf: Map[String, String] = synchronized(current.map(FileKey -> _.path).toMap)
 
   /** Timers and epochs of the whole JVM go by it; null if they go by another test's already. */
   def install(startMs: Long, file: String): TestClock = synchronized {
     if (current.isDefined) null
     else {
       val clock = new TestClock(startMs, Path.of(file))
-      LowLatencyClock.setClock(clock)
+      EngineClock.replace(clock, Path.of(file))
       current = Some(clock)
       clock
     }
@@ -64,6 +58,6 @@ object TestClock {
 
   def uninstall(): Unit = synchronized {
     current = None
-    LowLatencyClock.setClock(new SystemClock)
+    EngineClock.restore()
   }
 }

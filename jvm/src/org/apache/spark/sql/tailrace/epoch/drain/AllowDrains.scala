@@ -7,8 +7,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 import org.apache.spark.sql.tailrace.metrics.TaskIdentity
-import org.apache.spark.sql.tailrace.plan.Stages
-import org.apache.spark.sql.tailrace.preflight.Rehearsal
+import org.apache.spark.sql.tailrace.plan.{RehearsedPlan, Stages}
 import org.apache.spark.sql.tailrace.sink.kafka.SinkRuns
 
 /**
@@ -17,7 +16,7 @@ import org.apache.spark.sql.tailrace.sink.kafka.SinkRuns
  */
 object AllowDrains extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
-    if (!Stages.reads(plan) || Rehearsal.isOne(plan)) plan
+    if (!Stages.reads(plan) || RehearsedPlan.isOne(plan)) plan
     else {
       val context = plan.session.sparkContext
       val run = Option(context.getLocalProperty(TaskIdentity.RunKey))

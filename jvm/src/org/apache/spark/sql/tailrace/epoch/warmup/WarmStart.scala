@@ -10,8 +10,7 @@ import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWatermarkExec
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 import org.apache.spark.sql.tailrace.metrics.{LiveFigures, TaskIdentity}
-import org.apache.spark.sql.tailrace.plan.Stages
-import org.apache.spark.sql.tailrace.preflight.Rehearsal
+import org.apache.spark.sql.tailrace.plan.{RehearsedPlan, Stages}
 
 import tailrace.TailraceException
 
@@ -34,7 +33,9 @@ object WarmStart extends Rule[SparkPlan] {
     val context = plan.session.sparkContext
     val run = Option(context.getLocalProperty(TaskIdentity.RunKey))
     val epoch = Option(context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)).flatMap(_.toLongOption)
-    run.zip(epoch).filterNot(_ => Rehearsal.isOne(plan)).fold(plan) { case (run, epoch) => in(plan, run, epoch, short) }
+    run.zip(epoch).filterNot(_ => RehearsedPlan.isOne(plan)).fold(plan) { case (run, epoch) =>
+      in(plan, run, epoch, short)
+    }
   }
 
   /** The run is over. */

@@ -17,7 +17,7 @@ import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.util.SerializableConfiguration
 import org.apache.spark.sql.tailrace.operators.input.{ThreadFedInput, OriginTrackedRows}
 import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
-import org.apache.spark.sql.tailrace.origin.{CurrentRow, UsesOrigins}
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, RowIdentity, UsesOrigins}
 
 /**
  * Spark's join of two streams with another way to read them: both sides at once, so that two rows that belong together are
@@ -54,6 +54,7 @@ final class RealTimeJoinExec(
   import SideTimes.ordinalOfWatermark
 
   override def nodeName: String = "RealTimeJoin"
+  override def rowIdentity: RowIdentity = RowIdentity.Content
 
   /** If rows are to leave within an epoch. */
   private lazy val removesEarly: Option[IntraEpochWatermark] = IntraEpochWatermark.of(Seq(left, right), conf)

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.python.EvalPythonExec.ArgumentMetadata
 import org.apache.spark.sql.execution.python.PythonSQLMetrics
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch}
-import org.apache.spark.sql.tailrace.origin.UsesOrigins
+import org.apache.spark.sql.tailrace.origin.{RowIdentity, UsesOrigins}
 
 /** `mapInPandas` and `mapInArrow`: a Python function over an iterator of batches, free in what it gives back. */
 case class RealTimeMapInBatchExec(func: PythonUDF, output: Seq[Attribute], child: SparkPlan)
@@ -24,6 +24,8 @@ case class RealTimeMapInBatchExec(func: PythonUDF, output: Seq[Attribute], child
 
   override def producedAttributes: AttributeSet = AttributeSet(output)
   override def outputPartitioning: Partitioning = child.outputPartitioning
+  // The function may give back any number of rows for a batch, in any order.
+  override def rowIdentity: RowIdentity = RowIdentity.Unknown
 
   override protected def doExecute(): RDD[InternalRow] = {
     val functions = Seq((ChainedPythonFunctions(Seq(func.func)), func.resultId.id))

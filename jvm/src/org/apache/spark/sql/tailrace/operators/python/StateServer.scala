@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.python.streaming.{TransformWithStateInPySparkPythonBaseRunner, TransformWithStateInPySparkStateServer}
 import org.apache.spark.sql.execution.streaming.state.StateMessage.{StateResponseWithLongTypeVal, TimerRequest}
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.sql.tailrace.testing.TestClock
+import org.apache.spark.sql.tailrace.internals.EngineClock
 
 /**
  * One who knows a processor, and serves its worker the state of the task: Spark's own server, in a thread of its own.
@@ -48,7 +48,7 @@ private[python] final class StatefulRunner(
       schema,
       handle,
       format.timeZone,
-      format.runnerConf ++ TestClock.runnerConf,
+      format.runnerConf ++ EngineClock.workerConf,
       metrics,
       jobArtifacts,
       keySchema,

@@ -14,6 +14,7 @@ import org.apache.spark.sql.streaming.{OutputMode, StateOperatorProgress}
 import org.apache.spark.util.CompletionIterator
 import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, UsesOrigins}
+import org.apache.spark.sql.tailrace.plan.SessionStatus
 
 /**
  * Spark's session windows row by row: instead of sorting an epoch's rows together with the sessions in the state, each row is

@@ -5,6 +5,7 @@ import scala.collection.mutable.ArrayBuffer
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Literal, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StreamingSessionWindowStateManager
 import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.tailrace.plan.SessionStatus
 
 /**
  * The open sessions of one partition, in Spark's layout: a session is found by its keys and its start, and no two of the same

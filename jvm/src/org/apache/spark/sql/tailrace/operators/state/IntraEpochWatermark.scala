@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.{EventTimeWatermarkExec, WatermarkSupport}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.sql.tailrace.origin.OriginFromSourceExec
+import org.apache.spark.sql.tailrace.origin.KnowsSourcePartitions
 import org.apache.spark.sql.tailrace.plan.Stages
 
 import tailrace.TailraceException
@@ -68,7 +68,7 @@ private[tailrace] object IntraEpochWatermark {
 
   /** Executes an input, and says which of the query's source partitions it reads. */
   def execute(input: SparkPlan): (RDD[InternalRow], Range) = {
-    val places = input.collectFirst { case source: OriginFromSourceExec => source.places }
+    val places = input.collectFirst { case source: KnowsSourcePartitions => source.places }
     val before = places.fold(0)(_.length)
     val rows = input.execute()
     rows -> (before until places.fold(0)(_.length))

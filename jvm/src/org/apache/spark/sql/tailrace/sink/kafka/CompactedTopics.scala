@@ -8,6 +8,7 @@ import scala.language.reflectiveCalls
 import scala.util.Try
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.tailrace.internals.kafka.ClientOptions
 
 /** Which topics Kafka compacts. By name, as the plugin is built without Kafka's client. */
 private[kafka] object CompactedTopics extends Logging {
@@ -19,14 +20,14 @@ private[kafka] object CompactedTopics extends Logging {
   private val AnswersWithinS = 30L
 
   /** None of them where the user may not know. */
-  def among(options: SinkOptions, topics: Iterable[String]): Set[String] =
+  def among(options: ClientOptions, topics: Iterable[String]): Set[String] =
     if (topics.isEmpty) Set.empty
     else Try(ask(options, topics.toSeq)).recover { case failure =>
       logInfo(s"It is not known whether output topics are compacted: $failure")
       Set.empty[String]
     }.get
 
-  private def ask(options: SinkOptions, topics: Seq[String]): Set[String] = {
+  private def ask(options: ClientOptions, topics: Seq[String]): Set[String] = {
     def named(name: String): Class[_] =
       Class.forName(s"$Package.$name", true, Thread.currentThread().getContextClassLoader)
     val admin = named("clients.admin.Admin")

@@ -8,15 +8,16 @@ import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactor
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.{RealTimeStreamScanExec, WriteToDataSourceV2Exec}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.internals.KafkaStream
+import org.apache.spark.sql.tailrace.internals.kafka.Producers
 import org.apache.spark.sql.tailrace.metrics.TaskIdentity
-import org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec
-import org.apache.spark.sql.tailrace.operators.python.RealTimeMapInBatchExec
+import org.apache.spark.sql.tailrace.origin.{RowIdentity, UsesOrigins}
 import org.apache.spark.sql.tailrace.plan.Stages
 
 import tailrace.TailraceException
@@ -167,13 +168,15 @@ object ExactlyOnceWrite {
           "read from Kafka, or write with format(\"kafka\"), which may write rows twice after a failure.")
     }
     // What can be told of the query as it was written has been; nothing but this reaches the sink.
-    plan.collectFirst { case join: RealTimeJoinExec => join }.foreach { join =>
+    plan.collectFirst {
+      case join: StreamingSymmetricHashJoinExec if hasIdentity(join, RowIdentity.Content) => join
+    }.foreach { join =>
       val isOnlyState = plan.collect { case operator: StateStoreWriter => operator }.length == 1
       if (!MatchIdentity.Kinds(join.joinType) || !isOnlyState || !isOneStageFromTheSink(plan)) {
         throw TailraceKafka.cannotKnowMatches
       }
     }
-    plan.collectFirst { case function: RealTimeMapInBatchExec => function }.foreach { _ =>
+    if (plan.exists(hasIdentity(_, RowIdentity.Unknown))) {
       throw new TailraceException(
         "TAILRACE_NO_ROW_IDENTITY",
         "mapInPandas and mapInArrow do not say which row a result belongs to, so that one that comes again cannot be recognised.",
@@ -181,7 +184,12 @@ object ExactlyOnceWrite {
     }
   }
 
-  private def isJoin(plan: SparkPlan): Boolean = plan.exists(_.isInstanceOf[RealTimeJoinExec])
+  private def isJoin(plan: SparkPlan): Boolean = plan.exists(hasIdentity(_, RowIdentity.Content))
+
+  private def hasIdentity(node: SparkPlan, identity: RowIdentity): Boolean = node match {
+    case operator: UsesOrigins => operator.rowIdentity == identity
+    case _ => false
+  }
 
   /** Whether all state is kept behind the last shuffle, whose rows can be put into the order in which they came before. */
   private def isOneStageFromTheSink(plan: SparkPlan): Boolean = {

@@ -13,8 +13,9 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 import org.apache.spark.sql.tailrace.errors.BadRecordHandler
 import org.apache.spark.sql.tailrace.metrics.TellsOfAcknowledgements
-import org.apache.spark.sql.tailrace.origin.{CurrentRow, Ordinals, SourcePosition}
-import org.apache.spark.sql.tailrace.sink.kafka.Producers.Producer
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, Ordinals, SourceId, SourcePosition}
+import org.apache.spark.sql.tailrace.internals.kafka.Producers
+import org.apache.spark.sql.tailrace.internals.kafka.Producers.Producer
 
 import tailrace.TailraceException
 

@@ -8,10 +8,12 @@ import scala.jdk.CollectionConverters._
 import org.apache.kafka.clients.consumer.KafkaConsumer
 import org.apache.kafka.common.TopicPartition
 
+import org.apache.spark.sql.tailrace.internals.kafka.ClientOptions
+
 import tailrace.TailraceException
 
 /** Reads from output topics what this query has written there. */
-final class OutputReadBack(options: SinkOptions, readCommitted: Boolean) {
+final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
   import OutputReadBack._
 
   private type Consumer = KafkaConsumer[Array[Byte], Array[Byte]]

@@ -7,8 +7,7 @@ import scala.util.Try
 import org.apache.kafka.common.header.{Header, Headers}
 import org.apache.kafka.common.header.internals.RecordHeader
 
-/** A partition of one of the query's sources. Two sources may read the same topic. */
-final case class SourceId(source: Int, topic: String, partition: Int)
+import org.apache.spark.sql.tailrace.origin.SourceId
 
 /** Which row of a record: `path` tells rows apart that a shuffle has scattered, `ordinal` those that follow each other. */
 final case class RowId(offset: Long, path: Long, ordinal: Int)

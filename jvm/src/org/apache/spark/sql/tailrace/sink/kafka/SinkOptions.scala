@@ -1,11 +1,12 @@
 package org.apache.spark.sql.tailrace.sink.kafka
 
-import java.util.{HashMap => JHashMap, Locale, Map => JMap}
+import java.util.Locale
 
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import org.apache.spark.network.util.JavaUtils
+import org.apache.spark.sql.tailrace.internals.kafka.ClientOptions
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import tailrace.TailraceException
@@ -15,28 +16,9 @@ import tailrace.TailraceException
  *
  * @param transactionMs how long a transaction is open at most; none without transactions
  */
-final case class SinkOptions(topic: Option[String], kafka: Map[String, String], transactionMs: Option[Long]) {
-  import SinkOptions._
-
+final case class SinkOptions(topic: Option[String], kafka: Map[String, String], transactionMs: Option[Long])
+    extends ClientOptions {
   def isTransactional: Boolean = transactionMs.isDefined
-
-  def producer(transactionalId: Option[String]): JMap[String, Object] = {
-    val id = transactionalId.map("transactional.id" -> _)
-    clientParams(
-      kafka ++ id ++ Map(
-        "enable.idempotence" -> "true",
-        "acks" -> "all",
-        "key.serializer" -> s"$Serialization.ByteArraySerializer",
-        "value.serializer" -> s"$Serialization.ByteArraySerializer"))
-  }
-
-  def consumer(readCommitted: Boolean): JMap[String, Object] = clientParams(
-    kafka.filter { case (key, _) => ForAnyClient.exists(key.startsWith) } ++ Map(
-      "isolation.level" -> (if (readCommitted) "read_committed" else "read_uncommitted"),
-      "enable.auto.commit" -> "false",
-      "auto.offset.reset" -> "earliest",
-      "key.deserializer" -> s"$Serialization.ByteArrayDeserializer",
-      "value.deserializer" -> s"$Serialization.ByteArrayDeserializer"))
 
   // Passwords are among them.
   override def toString: String = s"SinkOptions(${topic.getOrElse("topic column")})"
@@ -46,13 +28,6 @@ object SinkOptions {
   val TopicKey = "topic"
   val IntervalKey = "transactionInterval"
   private val Prefix = "kafka."
-  private val Serialization = "org.apache.kafka.common.serialization"
-  private val ForAnyClient =
-    Seq("bootstrap.", "security.", "sasl.", "ssl.", "client.", "metadata.", "reconnect.", "socket.")
-
-  /** To reach the brokers of a source, from the settings of its consumers. */
-  def forAnyClient(settings: Map[String, String]): SinkOptions =
-    SinkOptions(None, settings.filter { case (key, _) => ForAnyClient.exists(key.startsWith) }, None)
 
   def of(options: CaseInsensitiveStringMap): SinkOptions = {
     val kafka = options.asCaseSensitiveMap().asScala.collect {
@@ -83,20 +58,4 @@ object SinkOptions {
     }
 
   private def bad(problem: String, fix: String) = new TailraceException("TAILRACE_BAD_SINK_OPTION", s"$problem.", fix)
-
-  /** With Spark's delegation tokens, where the connector has them. */
-  private def clientParams(settings: Map[String, String]): JMap[String, Object] = {
-    val params: Map[String, Object] = settings
-    try {
-      val updater = Class.forName(
-        "org.apache.spark.kafka010.KafkaConfigUpdater",
-        true,
-        Thread.currentThread().getContextClassLoader)
-      val made = updater.getConstructors.head.newInstance(TailraceKafka.Format, params)
-      updater.getMethod("setAuthenticationConfigIfNeeded").invoke(made)
-      updater.getMethod("build").invoke(made).asInstanceOf[JMap[String, Object]]
-    } catch {
-      case _: ReflectiveOperationException => new JHashMap[String, Object](params.asJava)
-    }
-  }
 }

@@ -1,10 +1,9 @@
 package org.apache.spark.sql.tailrace.sink.kafka
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.tailrace.internals.KafkaStream
+import org.apache.spark.sql.tailrace.internals.kafka.ClientOptions
 import org.apache.spark.sql.tailrace.sink.kafka.MatchesAhead.LastRecords
 
 private[kafka] object SourceEnds {
@@ -16,9 +15,7 @@ private[kafka] object SourceEnds {
   private def of(scan: RealTimeStreamScanExec): Seq[((String, Int), Long)] = {
     val settings = KafkaStream.clientParams(scan.stream).getOrElse(
       throw new IllegalStateException(s"it is not known how to reach the brokers of ${scan.stream}"))
-    val options = SinkOptions.forAnyClient(settings.asScala.toMap.map { case (key, value) =>
-      key -> String.valueOf(value)
-    })
+    val options = ClientOptions.ofSource(settings)
     val topics = KafkaStream.offsetsIn(scan.start).keys.map(_._1).toSeq.distinct
     topics.flatMap { topic =>
       new OutputReadBack(options, readCommitted = false).endsOf(topic).map { case (partition, end) =>

@@ -1,8 +1,8 @@
 package org.apache.spark.sql.tailrace.sink.kafka
 
-import org.apache.spark.sql.tailrace.sink.kafka.Producers.Producer
-
 import java.util.concurrent.TimeUnit
+
+import org.apache.spark.sql.tailrace.internals.kafka.Producers.Producer
 
 /**
  * Sends a task's rows in short transactions: one begins with a row and is committed so long after it, by a thread of its own,

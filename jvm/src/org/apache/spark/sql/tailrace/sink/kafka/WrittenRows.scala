@@ -6,6 +6,7 @@ import scala.collection.mutable
 
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.catalyst.expressions.XXH64
+import org.apache.spark.sql.tailrace.origin.{ReplayedRows, RowKey, SourceId}
 import org.apache.spark.unsafe.Platform
 
 /** One output record that is in its topic already. */
@@ -42,10 +43,11 @@ final class WrittenRows(rows: Seq[WrittenRow]) extends Serializable {
 }
 
 /** What was written before of the rows of an epoch that begins at these offsets. */
-final case class Replayed(written: Broadcast[WrittenRows], starts: Map[(String, Int), Long]) {
-  /** What a task has written, in its order. */
-  def byTask(task: Int): Iterator[WrittenRow] = written.value.byTask(task).filter { row =>
-    starts.get((row.place.topic, row.place.partition)).forall(_ <= row.id.offset)
+final case class Replayed(written: Broadcast[WrittenRows], starts: Map[(String, Int), Long])
+    extends ReplayedRows {
+  override def ofTask(task: Int): Iterator[RowKey] = written.value.byTask(task).collect {
+    case row if starts.get((row.place.topic, row.place.partition)).forall(_ <= row.id.offset) =>
+      RowKey(row.place, row.id.offset, row.id.path)
   }
 }
 

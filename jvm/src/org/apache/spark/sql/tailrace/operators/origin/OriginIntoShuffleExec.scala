@@ -1,4 +1,4 @@
-package org.apache.spark.sql.tailrace.origin
+package org.apache.spark.sql.tailrace.operators.origin
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder, UnsafePr
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.tailrace.metrics.{MicroClock, StageProbe}
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, Ordinals, OriginTag}
 
 /**
  * Below a shuffle: sends the row's origin along.

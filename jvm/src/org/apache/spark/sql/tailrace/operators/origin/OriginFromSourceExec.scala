@@ -1,4 +1,4 @@
-package org.apache.spark.sql.tailrace.origin
+package org.apache.spark.sql.tailrace.operators.origin
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -8,10 +8,12 @@ import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.tailrace.internals.KafkaPartition
 import org.apache.spark.sql.tailrace.metrics.{LiveFigures, MicroClock, Sampling, SourceProbe}
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, KnowsSourcePartitions, SourcePartitions}
 
 /** Above a scan: notes the origin of each row that passes, and changes nothing. */
 case class OriginFromSourceExec(child: SparkPlan, places: SourcePartitions, stage: Int, timed: Boolean)
-    extends UnaryExecNode {
+    extends UnaryExecNode
+    with KnowsSourcePartitions {
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.tailrace.origin
+package org.apache.spark.sql.tailrace.operators.origin
 
 import org.apache.spark.SparkException
 import org.apache.spark.rdd.RDD
@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.tailrace.internals.LostShuffleWriter
 import org.apache.spark.sql.tailrace.metrics.{MicroClock, StageProbe}
-import org.apache.spark.sql.tailrace.sink.kafka.Replayed
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, OriginTag, ReplayedRows, ReplayOrder, SourcePartitions}
 
 /**
  * Above a shuffle: takes the row's origin, if it came along.
@@ -20,7 +20,7 @@ case class OriginOutOfShuffleExec(
     places: SourcePartitions,
     stage: Int,
     timed: Boolean,
-    inOrderOf: Option[Replayed])
+    inOrderOf: Option[ReplayedRows])
     extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.tailrace.sink.kafka
+package org.apache.spark.sql.tailrace.internals.kafka
 
 import java.time.Duration
 import java.util.concurrent.TimeUnit
@@ -22,12 +22,12 @@ object Producers {
   }
   private final case class Kept(producer: Producer, run: String, idleSince: Long)
 
-  private val shared = mutable.HashMap.empty[SinkOptions, Shared]
+  private val shared = mutable.HashMap.empty[ClientOptions, Shared]
   private val transactional = mutable.HashMap.empty[String, Kept]
   private lazy val housekeeping = ThreadUtils.newDaemonSingleThreadScheduledExecutor("tailrace-producers")
 
   /** All tasks with the same settings send through one producer. To be given back by [[release]]. */
-  def share(options: SinkOptions): Producer = synchronized {
+  def share(options: ClientOptions): Producer = synchronized {
     keepHouse()
     val entry = shared.getOrElseUpdate(options, new Shared(new Producer(options.producer(None))))
     entry.users += 1
@@ -35,7 +35,7 @@ object Producers {
   }
 
   /** @param mayBeKept whether all that was sent through it has been answered for; what has not is given up */
-  def release(options: SinkOptions, mayBeKept: Boolean = true): Unit = {
+  def release(options: ClientOptions, mayBeKept: Boolean = true): Unit = {
     val givenUp = synchronized {
       shared.get(options).foreach { entry =>
         entry.users -= 1
@@ -52,7 +52,7 @@ object Producers {
    *
    * @param mayBeKept whether this executor had the id last in this run, so that a producer it kept is not fenced
    */
-  def transactional(options: SinkOptions, id: String, run: String, mayBeKept: Boolean): Producer = {
+  def transactional(options: ClientOptions, id: String, run: String, mayBeKept: Boolean): Producer = {
     val kept = synchronized {
       keepHouse()
       transactional.remove(id)
@@ -79,7 +79,7 @@ object Producers {
   def discard(producer: Producer): Unit = producer.close(Duration.ZERO)
 
   /** Makes what an older run with these ids has not committed void, and lets it write no more. */
-  def fence(options: SinkOptions, ids: Seq[String]): Unit =
+  def fence(options: ClientOptions, ids: Seq[String]): Unit =
     ThreadUtils.parmap(ids, "tailrace-fence", math.max(1, math.min(8, ids.length))) { id =>
       val producer = new Producer(options.producer(Some(id)))
       try producer.initTransactions()

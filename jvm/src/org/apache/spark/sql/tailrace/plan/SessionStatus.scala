@@ -1,4 +1,4 @@
-package org.apache.spark.sql.tailrace.operators.session
+package org.apache.spark.sql.tailrace.plan
 
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry.FunctionBuilder

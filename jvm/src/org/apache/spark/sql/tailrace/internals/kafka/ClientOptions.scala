@@ -1,0 +1,56 @@
+package org.apache.spark.sql.tailrace.internals.kafka
+
+import java.util.{HashMap => JHashMap, Map => JMap}
+
+import scala.jdk.CollectionConverters._
+
+/** How to reach Kafka's brokers. Two with equal options share a producer. */
+trait ClientOptions extends Serializable {
+  import ClientOptions._
+
+  /** Kafka's own settings, without Spark's prefix. */
+  def kafka: Map[String, String]
+
+  def producer(transactionalId: Option[String]): JMap[String, Object] = {
+    val id = transactionalId.map("transactional.id" -> _)
+    withDelegationTokens(
+      kafka ++ id ++ Map(
+        "enable.idempotence" -> "true",
+        "acks" -> "all",
+        "key.serializer" -> s"$Serialization.ByteArraySerializer",
+        "value.serializer" -> s"$Serialization.ByteArraySerializer"))
+  }
+
+  def consumer(readCommitted: Boolean): JMap[String, Object] = withDelegationTokens(
+    forAnyClient(kafka) ++ Map(
+      "isolation.level" -> (if (readCommitted) "read_committed" else "read_uncommitted"),
+      "enable.auto.commit" -> "false",
+      "auto.offset.reset" -> "earliest",
+      "key.deserializer" -> s"$Serialization.ByteArrayDeserializer",
+      "value.deserializer" -> s"$Serialization.ByteArrayDeserializer"))
+}
+
+/** The options of a source, for clients of our own. */
+final case class SourceClientOptions(kafka: Map[String, String]) extends ClientOptions {
+  // Passwords are among them.
+  override def toString: String = "SourceClientOptions"
+}
+
+object ClientOptions {
+  private val Serialization = "org.apache.kafka.common.serialization"
+  private val ForAnyClient =
+    Seq("bootstrap.", "security.", "sasl.", "ssl.", "client.", "metadata.", "reconnect.", "socket.")
+
+  /** To reach the brokers of a source, from the settings of its consumers. */
+  def ofSource(settings: JMap[String, Object]): ClientOptions = {
+    val texts = settings.asScala.toMap.map { case (key, value) => key -> String.valueOf(value) }
+    SourceClientOptions(forAnyClient(texts))
+  }
+
+  private def forAnyClient(settings: Map[String, String]): Map[String, String] =
+    settings.filter { case (key, _) => ForAnyClient.exists(key.startsWith) }
+
+  /** With Spark's delegation tokens, where the connector has them. */
+  private def withDelegationTokens(settings: Map[String, String]): JMap[String, Object] =
+    KafkaConnector.withDelegationTokens(settings).getOrElse(new JHashMap[String, Object](settings.asJava))
+}

@@ -1,0 +1,92 @@
+"""The folders of both languages import each other in one direction only, and their files stay small."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCALA = ROOT / "jvm" / "src"
+PLUGIN = SCALA / "org" / "apache" / "spark" / "sql" / "tailrace"
+PACKAGE = "org.apache.spark.sql.tailrace"
+MAX_SCALA_LINES = 350
+# To be split; take a name off when it is.
+STILL_TOO_LONG = {"WorkerExchange.scala"}
+
+BASE = ("internals", "internals/kafka", "plan", "origin", "metrics", "errors")
+OPERATORS = tuple(f"operators/{name}" for name in ("input", "state", "origin", "python", "join", "session"))
+SHARED_OPERATORS = OPERATORS[:2]
+EPOCH = ("epoch/drain", "epoch/warmup", "epoch")
+
+# What each folder may import, from the bottom of the tree to its top.
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    **{folder: BASE[:position] for position, folder in enumerate(BASE)},
+    "operators/input": BASE,
+    "operators/state": (*BASE, "operators/input"),
+    **dict.fromkeys(OPERATORS[2:], (*BASE, *SHARED_OPERATORS)),
+    "sink/kafka": BASE,
+    **{folder: (*BASE, *OPERATORS, "sink/kafka", *EPOCH[:position]) for position, folder in enumerate(EPOCH)},
+    "preflight": (*BASE, *OPERATORS, "sink/kafka", *EPOCH),
+    # Nobody imports these two.
+    "checkpoint": BASE,
+    "testing": BASE,
+}
+# Spark and users name these; they put the rest together, and nothing below knows them.
+ENTRY_POINTS = {"TailraceExtensions", "TailracePlugin", "Handshake"}
+
+
+def scala_files() -> Iterator[Path]:
+    return SCALA.rglob("*.scala")
+
+
+def folder_of(file: Path) -> str:
+    return file.parent.relative_to(PLUGIN).as_posix()
+
+
+def imported_folders(file: Path) -> set[str]:
+    text = file.read_text(encoding="utf-8")
+    names = re.findall(rf"(?<!package ){re.escape(PACKAGE)}((?:\.[a-z]\w*)+)", text)
+    return {name[1:].replace(".", "/") for name in names}
+
+
+def test_scala_packages_are_their_folders() -> None:
+    """Only then do imports tell what a file uses: names of enclosing packages are not visible in it."""
+    for file in scala_files():
+        package = file.parent.relative_to(SCALA).as_posix().replace("/", ".")
+        clauses = re.findall(r"^package (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+        assert clauses == [package], file
+
+
+def test_scala_folders_import_along_the_arrows() -> None:
+    against = []
+    for file in PLUGIN.rglob("*.scala"):
+        folder = folder_of(file)
+        allowed = {folder, *MAY_IMPORT[folder]}
+        against += [f"{folder}/{file.name} imports {other}" for other in imported_folders(file) - allowed]
+    assert sorted(against) == []
+
+
+def test_nothing_in_the_plugin_knows_its_entry_points() -> None:
+    knowing = []
+    for file in scala_files():
+        if file.parent == SCALA / "tailrace" and file.stem in ENTRY_POINTS:
+            continue
+        text = file.read_text(encoding="utf-8")
+        knowing += [f"{file.name} imports {name}" for name in ENTRY_POINTS if f"import tailrace.{name}" in text]
+        if PLUGIN not in file.parents:
+            # The registry of supported operators names classes in texts; imports would be a cycle.
+            assert f"import {PACKAGE}" not in text, file
+    assert sorted(knowing) == []
+
+
+@pytest.mark.parametrize("folder", sorted(MAY_IMPORT))
+def test_every_scala_folder_is_on_the_map(folder: str) -> None:
+    assert list((PLUGIN / folder).glob("*.scala")), f"{folder} is empty: take it off the map"
+
+
+def test_scala_files_are_small() -> None:
+    lines = {file.name: len(file.read_text(encoding="utf-8").splitlines()) for file in scala_files()}
+    assert {name for name, count in lines.items() if count > MAX_SCALA_LINES} <= STILL_TOO_LONG
