@@ -6,16 +6,21 @@ READY := $(VENV)/.ready
 CLASSES := $(VENV)/spark-classes.jsa
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos lint format plugin docs wheel bench clean
+.PHONY: help demo test unit chaos lint format plugin docs wheel release-check bench clean
 
 help: ## Show what there is.
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: plugin ## Run the main job on an embedded broker (ARGS="--seconds 30" for options).
 	$(BIN)/tailrace demo $(ARGS)
 
 test: plugin $(CLASSES) ## Pass the tests (ARGS="tests/unit" for some of them).
+	$(BIN)/python jvm/test.py
 	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+unit: plugin $(CLASSES) ## Pass the unit tests: jvm/test, then tests/unit (ARGS="-k origin" for some of the latter).
+	$(BIN)/python jvm/test.py
+	@if [ -d tests/unit ]; then $(BIN)/pytest tests/unit $(ARGS); fi
 
 chaos: plugin ## Pass the long tests: kills, clusters, comparisons.
 	SPARK_SUBMIT_OPTS= $(BIN)/pytest -m chaos $(ARGS)
@@ -39,6 +44,9 @@ docs: plugin ## Write the pages that are generated.
 
 wheel: plugin ## Build dist/tailrace-*.whl with the plugin inside.
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+
+release-check: plugin ## Check that this commit can be released: sdist, wheel, version, changelog, a run from the wheel.
+	$(BIN)/python tools/release_check.py
 
 bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.defaults

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.tailrace.origin
 
 import org.apache.spark.sql.connector.read.InputPartition
-import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.tailrace.internals.KafkaPartition
 
 /** A partition of a source. */
@@ -18,13 +17,10 @@ final class SourcePartitions extends Serializable {
   private var sources = Vector.empty[Int]
 
   /** Adds the partitions of a source, and says at which index they begin. */
-  def add(scan: RealTimeStreamScanExec): Int = synchronized {
+  def add(source: String, partitions: Seq[InputPartition]): Int = synchronized {
     val first = table.length
-    val source = scan.stream.toString
-    sources ++= Seq.fill(scan.inputPartitions.length)(sources.lastOption.fold(0)(_ + 1))
-    table ++= scan.inputPartitions.zipWithIndex.map { case (partition, index) =>
-      SourcePartitions.of(partition, source, index)
-    }
+    sources ++= Seq.fill(partitions.length)(sources.lastOption.fold(0)(_ + 1))
+    table ++= partitions.zipWithIndex.map { case (partition, index) => SourcePartitions.of(partition, source, index) }
     first
   }
 

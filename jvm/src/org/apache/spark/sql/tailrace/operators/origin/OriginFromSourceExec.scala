@@ -29,7 +29,7 @@ case class OriginFromSourceExec(child: SparkPlan, places: SourcePartitions, stag
     // As the scan itself does, but in one step: each step between source and sink costs as much as what is done here.
     val rows = scan.inputRDD
     val rowsRead = scan.longMetric("numOutputRows")
-    val first = places.add(scan)
+    val first = places.add(scan.stream.toString, scan.inputPartitions)
     val kafka = scan.inputPartitions.map(KafkaPartition.of)
     val startsAt = kafka.map(_.map(_.fromOffset)).toArray
     val inKafka = kafka.forall(_.isDefined) && Seq("offset", "timestamp").forall(ordinal(_) >= 0)

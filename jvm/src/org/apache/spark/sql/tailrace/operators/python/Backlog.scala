@@ -32,7 +32,11 @@ private[python] final class Batch(val entries: Array[Waiting], val sentNanos: Lo
  * @param keepsRows whether rows are remembered until their results are there
  * @param onDone    told how many nanoseconds the worker was busy with a batch
  */
-private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean, onDone: Long => Unit) {
+private[python] final class Backlog(
+    maxRowsPerBatch: Int,
+    keepsRows: Boolean,
+    onDone: Long => Unit,
+    nanoTime: () => Long = () => System.nanoTime()) {
   import Backlog._
 
   private val lock = new ReentrantLock
@@ -80,7 +84,7 @@ private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean, on
       None
     } else {
       sending = true
-      val batch = new Batch(take(math.min(rowsPerBatch, waiting.size)), System.nanoTime())
+      val batch = new Batch(take(math.min(rowsPerBatch, waiting.size)), nanoTime())
       inFlight.addLast(batch)
       if (keepsRows) {
         owedRows += batch.entries.length
@@ -96,7 +100,7 @@ private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean, on
       None
     } else {
       sending = true
-      val tick = new Batch(Array.empty, System.nanoTime())
+      val tick = new Batch(Array.empty, nanoTime())
       inFlight.addLast(tick)
       Some(tick)
     }
@@ -146,9 +150,9 @@ private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean, on
 
   /** How long the worker has been busy with it. */
   def atWorkNanos: Long = locked {
-    if (holdsTooMany) System.nanoTime() - lastTakenNanos
+    if (holdsTooMany) nanoTime() - lastTakenNanos
     else if (inFlight.isEmpty) 0
-    else System.nanoTime() - math.max(inFlight.peekFirst().sentNanos, lastTakenNanos)
+    else nanoTime() - math.max(inFlight.peekFirst().sentNanos, lastTakenNanos)
   }
 
   /** Nobody sends any more. */
@@ -178,7 +182,7 @@ private[python] final class Backlog(maxRowsPerBatch: Int, keepsRows: Boolean, on
   }
 
   private def done(batch: Batch): Unit = {
-    val now = System.nanoTime()
+    val now = nanoTime()
     val busy = now - math.max(batch.sentNanos, lastTakenNanos)
     lastTakenNanos = now
     onDone(busy)

@@ -1,0 +1,109 @@
+package org.apache.spark.sql.tailrace.origin
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.sql.connector.read.InputPartition
+import org.apache.spark.sql.tailrace.origin.ReplayOrder.RowKey
+import org.apache.spark.sql.tailrace.sink.kafka.SourceId
+
+class ReplayOrderSuite extends munit.FunSuite {
+  private val a = 0
+  private val b = 1
+
+  test("rows come in the order of the first attempt") {
+    val rows = replay(order = Seq(at(a, 0), at(b, 0), at(a, 1)))(at(b, 0), at(a, 0), at(a, 1))
+    assertEquals(rows, Seq(at(a, 0), at(b, 0), at(a, 1)))
+  }
+
+  test("rows that were not written before come last, in the order in which they arrive") {
+    val rows = replay(order = Seq(at(a, 1), at(b, 3)))(at(b, 2), at(a, 1), at(b, 3), at(a, 2))
+    assertEquals(rows, Seq(at(a, 1), at(b, 3), at(b, 2), at(a, 2)))
+  }
+
+  test("a row is not waited for once a later one of its partition has come") {
+    val arrivals = new Arrivals(at(b, 0), at(a, 1), at(a, 2))
+    val replayed = ordered(arrivals, Seq(at(a, 0), at(b, 0)))
+    replayed.next()
+    assertEquals(arrivals.where, at(b, 0))
+    assertEquals(arrivals.taken, 2)
+  }
+
+  test("a row that comes after all is passed on behind the others") {
+    // Two rows of one record: the second shuffle of one of them took longer.
+    val rows = replay(order = Seq(at(a, 0, path = 1), at(a, 0, path = 2)))(
+      at(a, 0, path = 2),
+      at(a, 1),
+      at(a, 0, path = 1))
+    assertEquals(rows, Seq(at(a, 0, path = 2), at(a, 1), at(a, 0, path = 1)))
+  }
+
+  test("the end of the input releases what waits") {
+    val rows = replay(order = Seq(at(a, 0), at(b, 0), at(b, 1)))(at(b, 1), at(b, 0))
+    assertEquals(rows, Seq(at(b, 0), at(b, 1)))
+  }
+
+  test("rows of unknown origin come last") {
+    val rows = replay(order = Seq(at(a, 0)))(Unknown, at(a, 0))
+    assertEquals(rows, Seq(at(a, 0), Unknown))
+  }
+
+  test("rows pass through one by one once the order is restored") {
+    val arrivals = new Arrivals(at(a, 0), at(a, 1), at(a, 2), at(a, 3))
+    val replayed = ordered(arrivals, Seq(at(a, 0)))
+    replayed.next()
+    assertEquals(arrivals.taken, 1)
+    replayed.next()
+    assertEquals(arrivals.taken, 2)
+  }
+
+  test("an empty input ends") {
+    assertEquals(replay(order = Seq(at(a, 0)))(), Nil)
+    intercept[NoSuchElementException](ordered(new Arrivals(), Seq(at(a, 0))).next())
+  }
+
+  /** Where a row came from. Its only column has the same in one number, so that a mix-up shows. */
+  private case class At(place: Int, offset: Long, path: Long) {
+    def number: Long = place * 1000000L + offset * 1000 + path
+  }
+
+  private val Unknown = At(CurrentRow.UnknownPlace, CurrentRow.Unknown, 0)
+
+  private def at(place: Int, offset: Long, path: Long = 0): At = At(place, offset, path)
+
+  /** Rows as a shuffle gives them: the same mutable row again and again. */
+  private class Arrivals(rows: At*) extends Iterator[InternalRow] {
+    val current = new CurrentRow
+    var taken = 0
+    private val row = new GenericInternalRow(1)
+    private val places = new SourcePartitions
+    places.add("topic", Seq.fill(2)(new InputPartition {}))
+    current.belongsTo(places, newStage = 0, isTimed = false)
+
+    override def hasNext: Boolean = taken < rows.length
+
+    override def next(): InternalRow = {
+      val next = rows(taken)
+      taken += 1
+      current.place = next.place
+      current.offset = next.offset
+      current.path = next.path
+      row.setLong(0, next.number)
+      row
+    }
+
+    def where: At = At(current.place, current.offset, current.path)
+  }
+
+  private def ordered(arrivals: Arrivals, order: Seq[At]): ReplayOrder = {
+    val keys = order.map(row => RowKey(SourceId(0, "topic", row.place), row.offset, row.path))
+    new ReplayOrder(arrivals, arrivals.current, keys.toArray)
+  }
+
+  private def replay(order: Seq[At])(rows: At*): Seq[At] = {
+    val arrivals = new Arrivals(rows: _*)
+    ordered(arrivals, order).map { row =>
+      assertEquals(row.getLong(0), arrivals.where.number, "the row is not the one that its origin names")
+      arrivals.where
+    }.toList
+  }
+}
