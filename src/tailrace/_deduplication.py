@@ -14,16 +14,16 @@ from tailrace.errors import TailraceError
 
 
 def drop_duplicates(rows: DataFrame, columns: str | Sequence[str], *, ttl: str | timedelta) -> DataFrame:
-    """Keep the first row of each key, and forget the key `ttl` after that: state does not grow for ever.
+    """Keep the first row of each key and forget the key after `ttl`, so state does not grow forever.
 
-        once = tailrace.drop_duplicates(payments, ["id"], ttl="10 minutes")
+        unique = tailrace.drop_duplicates(payments, ["id"], ttl="10 minutes")
 
-    The time is processing time: no watermark is needed, and a row that comes again later than `ttl` passes again. The
-    call is the same in Real-Time Mode, where a row passes at once, and in micro-batch, where state has to be kept in
-    RocksDB, as for transformWithState. A batch is one moment: its rows are deduplicated and nothing is forgotten.
+    `ttl` is processing time. No watermark is needed, and a row that arrives again after `ttl` passes again. The call is
+    the same in both modes. In Real-Time Mode a row passes at once. In micro-batch, state must be in RocksDB, as for
+    transformWithState, and a batch counts as one moment: its rows are deduplicated and nothing expires within it.
 
-    :param columns: what makes two rows duplicates, as in `DataFrame.dropDuplicates`
-    :param ttl: as in triggers and watermarks, or a `timedelta`
+    :param columns: the columns that make two rows duplicates, as in `DataFrame.dropDuplicates`.
+    :param ttl: a duration as in triggers and watermarks, or a `timedelta`.
     """
     session = rows.sparkSession
     if not isinstance(rows, ClassicDataFrame) or not is_loaded(session.sparkContext):

@@ -1,4 +1,4 @@
-"""Errors that a user can mend: a code, what is wrong, and the change that fixes it."""
+"""Errors that a user can fix: a code, what is wrong, and the change that fixes it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _CODED = re.compile(rf"\[(TAILRACE_[A-Z_]+)\] (.*?)\nFix: (.*?){_END}", re.DOTAL
 
 
 class TailraceError(PySparkException):
-    """A problem stated in the user's terms, with the change that fixes it.
+    """A problem in the user's terms, with the change that fixes it.
 
-    `code` is stable and documented in docs/reference/errors.md; texts may improve between releases.
+    `code` is stable and documented in docs/reference/errors.md. The wording of `problem` and `fix` may improve between
+    releases.
     """
 
     def __init__(self, code: str, problem: str, fix: str) -> None:
@@ -27,10 +28,11 @@ class TailraceError(PySparkException):
         return f"[{self.code}] {self.problem}\nFix: {self.fix}"
 
     def getCondition(self) -> str:
+        """Return the error's code, as PySpark's exceptions do."""
         return self.code
 
     @classmethod
     def find_in(cls, text: str) -> TailraceError | None:
-        """The error that the plugin reported inside a longer text, such as a JVM stack trace."""
+        """Return the coded error inside a longer text, such as a JVM stack trace; None if there is none."""
         match = _CODED.search(text)
         return cls(match[1], match[2].strip(), match[3].strip()) if match else None

@@ -7,10 +7,10 @@ from pyspark.sql import functions as F
 
 
 def session_status() -> Column:
-    """What a result of a session window says of its session, for ``agg(…)`` beside the other aggregates.
+    """The status of a session window's result, for ``agg(…)`` beside the other aggregates.
 
-    ``open`` while rows can still join it, ``merged`` when a row has made it part of another session (this is the last
-    result for this start), ``closed`` when its time is over (this is the final result). With ``append``, and in
-    micro-batch, there are only results of closed sessions.
+    ``open``: rows can still join the session. ``merged``: a row made it part of another session, and this is the last
+    result with this start. ``closed``: its time is over, and this is the final result. With ``append``, and in
+    micro-batch, every result is ``closed``.
     """
     return F.call_function("tailrace_session_status").alias("status")

@@ -37,18 +37,18 @@ JVM_FLAGS = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=
 
 
 class EmbeddedKafka:
-    """Apache Kafka in a process of its own, gone with the process that started it.
+    """A real Apache Kafka broker in its own process, for tests and experiments.
 
         with EmbeddedKafka() as kafka:
             kafka.create_topics(["payments"], partitions=2)
-            ...  # kafka.bootstrap_servers
+            ...  # connect to kafka.bootstrap_servers
 
-    The data lives in a private temporary folder and is deleted at the end. When the owner dies, even
-    by SIGKILL, the broker notices and ends too.
+    The broker is a single KRaft node on 127.0.0.1. Its data lives in a private temporary folder and is deleted when it
+    stops. It stops with the process that started it, even if that process is killed with SIGKILL.
 
-    :param port: a fixed port instead of a free one chosen by the operating system.
-    :param proxy_port: where a proxy on this machine listens. The broker then has a second port, `proxied_port`, for the
-        proxy to connect to, and tells clients that come that way the proxy's port as its own.
+    :param port: a fixed port. By default the operating system picks a free one.
+    :param proxy_port: the port of a proxy on this machine. The broker then listens on a second port, `proxied_port`,
+        for the proxy to connect to, and gives clients that arrive there the proxy's port as its own.
     """
 
     def __init__(self, *, port: int | None = None, proxy_port: int | None = None) -> None:
@@ -62,10 +62,12 @@ class EmbeddedKafka:
 
     @property
     def bootstrap_servers(self) -> str:
+        """The broker's address, as `kafka.bootstrap.servers` expects it."""
         return f"{HOST}:{self.port}"
 
     @property
     def pid(self) -> int | None:
+        """The broker's process id; None while it is not running."""
         return self._process.pid if self._process else None
 
     def __enter__(self) -> EmbeddedKafka:
@@ -75,7 +77,7 @@ class EmbeddedKafka:
         self.stop()
 
     def start(self) -> EmbeddedKafka:
-        """Start the broker; one that `kill` or `shut_down` has ended goes on with its data, at its old address."""
+        """Start the broker. After `kill` or `shut_down` it resumes with its data, at its old address."""
         if self._process is not None:
             return self
         jars = maven.resolve(maven.KAFKA_BROKER)
@@ -108,7 +110,7 @@ class EmbeddedKafka:
         return self
 
     def stop(self) -> None:
-        """End the broker and delete its data; safe to call twice."""
+        """Stop the broker and delete its data. Safe to call twice."""
         if self._process is not None:
             end_owned_process(self._process, within_s=10)
             self._process = None
@@ -117,11 +119,11 @@ class EmbeddedKafka:
             self._folder = None
 
     def kill(self) -> None:
-        """End the broker by SIGKILL; its data stays for the next `start`."""
+        """Kill the broker with SIGKILL. Its data stays for the next `start`."""
         self._end_by(signal.SIGKILL)
 
     def shut_down(self) -> None:
-        """Let the broker close its logs and end; its data stays for the next `start`."""
+        """Shut the broker down cleanly. Its data stays for the next `start`."""
         self._end_by(signal.SIGTERM)
 
     def _end_by(self, sign: signal.Signals) -> None:
@@ -150,6 +152,7 @@ class EmbeddedKafka:
         write_properties(folder, listeners, controller_port)
 
     def create_topics(self, names: Iterable[str], *, partitions: int = 1) -> None:
+        """Create topics and wait until every partition has a leader. An existing topic is an error."""
         create_topics(self.bootstrap_servers, names, partitions=partitions)
 
 

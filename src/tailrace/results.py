@@ -1,4 +1,4 @@
-"""What the functions of `tailrace` return, for type hints."""
+"""The types that the functions of `tailrace` return, for type hints."""
 
 from tailrace.check.verdict import Verdict
 from tailrace.explain import Explanation

@@ -45,14 +45,15 @@ LISTENERS_KEY = "spark.sql.streaming.streamingQueryListeners"
 def configure(builder: SparkSession.Builder, *, kafka_connector: bool = True) -> SparkSession.Builder:
     """Add the Tailrace plugin, the Kafka connector and the real-time defaults to a session builder.
 
-    Lists (`spark.jars`, `spark.sql.extensions`, `spark.plugins`, streaming listeners) are merged with what the user
-    set on the builder, with spark-submit or in spark-defaults.conf; any other setting of the user's wins.
-    The first call on a machine downloads the Kafka connector's jars; later calls work offline.
-
         spark = tailrace.configure(SparkSession.builder.master("local[8]")).getOrCreate()
 
-    :param kafka_connector: bring the jars of Spark's Kafka source and sink. They are left out by
-        themselves when the user already names a `spark-sql-kafka` jar or package.
+    Lists (`spark.jars`, `spark.sql.extensions`, `spark.plugins`, streaming listeners) are merged with the user's. Any
+    other setting made on the builder, with spark-submit or in spark-defaults.conf wins over Tailrace's default.
+    The first call on a machine downloads the Kafka connector's jars; later calls work offline.
+
+    :param builder: the session builder to complete. What is set on it afterwards still counts.
+    :param kafka_connector: add the jars of Spark's Kafka source and sink. They are not added if the user already names
+        a `spark-sql-kafka` jar or package.
     """
     ready = RealTimeBuilder._sharing(builder, kafka_connector)
     ready._complete()

@@ -1,4 +1,4 @@
-"""Tests of streaming queries: give rows and time, look at results, in Real-Time Mode and in micro-batch alike.
+"""Test streaming queries: add rows, move the clock, look at the results, in Real-Time Mode and in micro-batch.
 
     @pytest.mark.parametrize("mode", tailrace.testing.MODES)
     def test_the_sum_is_kept(spark, mode):
@@ -9,8 +9,8 @@
             test.process()
             assert sums.latest("card") == {"a": 3.0, "b": 5.0}
 
-No broker is needed: the rows come from Spark's memory source for Real-Time Mode. A processor of `transformWithState`
-can also be tested without a query, by Spark's own `pyspark.sql.streaming.tws_tester.TwsTester`.
+No broker is needed: the rows come from Spark's memory source for Real-Time Mode. To test a `transformWithState`
+processor without a query, use Spark's own `pyspark.sql.streaming.tws_tester.TwsTester`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ DEADLINE_S = 60.0
 
 
 def session(settings: dict[str, str] | None = None) -> SparkSession:
-    """A local session for tests: few shuffle partitions, slots for a query with some stages, no web interface."""
+    """Create a local session for tests, with eight task slots, two shuffle partitions and no web interface.
+
+    :param settings: further settings, which win over these.
+    """
     builder = SparkSession.builder.master("local[8]").appName("tailrace-testing")
     for key, value in {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false", **(settings or {})}.items():
         builder = builder.config(key, value)
@@ -61,7 +64,7 @@ def session(settings: dict[str, str] | None = None) -> SparkSession:
 
 
 class Source:
-    """Rows that the test gives to its query."""
+    """A stream whose rows the test provides: `rows` is its DataFrame."""
 
     def __init__(self, spark: SparkSession, schema: StructType, partitions: int, jvm_source: Any) -> None:
         self._schema = schema
@@ -70,7 +73,7 @@ class Source:
         self.rows = DataFrame(jvm_source.rows(), spark)
 
     def add(self, *rows: Any, partition: int = 0) -> None:
-        """Rows as `createDataFrame` takes them with a schema, in this order; real-time queries get them at once."""
+        """Add rows, as `createDataFrame` takes them, in this order. Real-time queries get them at once."""
         if not 0 <= partition < self._partitions:
             raise TailraceError(
                 "TAILRACE_TEST_MISUSED",
@@ -84,7 +87,7 @@ class Source:
 
 
 class Results:
-    """What the query has written so far."""
+    """The rows that a tested query has written."""
 
     def __init__(self, test: StreamTest) -> None:
         self._test = test
@@ -92,21 +95,25 @@ class Results:
 
     @property
     def query(self) -> StreamingQuery:
+        """The running query."""
         return StreamingQuery(self._test._running.query())
 
     def rows(self) -> list[Row]:
-        """All of them, in the order of their writing; those of different tasks in any order."""
+        """All rows written so far, in the order of writing. Rows of different tasks come in any order."""
         self._test._raise_failure()
         return DataFrame(self._test._running.collected(), self._test.spark).collect()
 
     def new(self) -> list[Row]:
-        """Those that were not returned by an earlier call."""
+        """The rows that no earlier call of `new` returned."""
         found = self.rows()[self._taken :]
         self._taken += len(found)
         return found
 
     def latest(self, *key: str) -> dict[Any, Any]:
-        """The last row of each key, as in a table that is updated: the one column besides the key, or a Row of them."""
+        """The last row of each key, as in a table that is updated.
+
+        Maps the key to the value of the only other column, or to a Row if there are several.
+        """
         table: dict[Any, Any] = {}
         for row in self.rows():
             fields = row.asDict()
@@ -116,7 +123,11 @@ class Results:
         return table
 
     def until(self, condition: Callable[[list[Row]], bool], within_s: float = DEADLINE_S) -> list[Row]:
-        """Wait for rows while the epoch goes on, to see that they do not wait for its end. For real-time queries."""
+        """Wait until the rows written so far meet a condition, while the epoch is still open. For real-time queries.
+
+        :param condition: called with all rows written so far.
+        :param within_s: how long to wait before a TailraceError is raised.
+        """
         deadline = time.monotonic() + within_s
         while not condition(found := self.rows()):
             if time.monotonic() > deadline:
@@ -126,10 +137,14 @@ class Results:
 
 
 class StreamTest:
-    """A query with sources and a clock in the hands of a test. Only one at a time in a process.
+    """A query whose sources and clock are controlled by a test. Only one can be open in a process.
 
-    The clock starts at `start` and stands still, but for a few milliseconds in each `process()`. It is what timers
-    and TTL go by; event time and watermarks go by the rows, as always.
+    The clock starts at `start` and stands still, except for a few milliseconds in each `process()`. Processing-time
+    timers and TTL follow this clock. Event time and watermarks follow the rows, as always.
+
+    :param spark: a local session made with `tailrace.configure` or `tailrace.testing.session`.
+    :param mode: "real-time" or "micro-batch".
+    :param start: the time at which the clock starts.
     """
 
     def __init__(
@@ -173,7 +188,7 @@ class StreamTest:
         self.close()
 
     def close(self) -> None:
-        """Stop the query; nothing is left behind."""
+        """Stop the query and remove its files."""
         try:
             if self._running is not None:
                 self._running.query().stop()
@@ -185,17 +200,18 @@ class StreamTest:
 
     @property
     def now(self) -> datetime:
+        """The time on the test's clock."""
         return datetime.fromtimestamp(self._clock.getTimeMillis() / 1000, tz=UTC)
 
     def source(self, schema: str | StructType, partitions: int = 1) -> Source:
-        """A stream of rows: `.rows` is its DataFrame, `.add(…)` gives rows to it."""
+        """Create a source. Its `rows` is a DataFrame; its `add(…)` adds rows to it."""
         parsed = schema if isinstance(schema, StructType) else _struct(schema)
         jvm_source = self._jvm("TestSource")(self.spark._jsparkSession, parsed.json(), partitions, self._clock)
         self._sources.append(Source(self.spark, parsed, partitions, jvm_source))
         return self._sources[-1]
 
     def start(self, rows: DataFrame) -> Results:
-        """Start the query, in update mode."""
+        """Start the query in update mode and return its results."""
         if self._running is not None:
             raise TailraceError("TAILRACE_TEST_MISUSED", "the test has a query already.", "take a StreamTest for each.")
         self._rows = rows
@@ -203,7 +219,7 @@ class StreamTest:
         return Results(self)
 
     def process(self) -> None:
-        """Everything that was added goes through the query and is committed; what is due by the clock is done."""
+        """Process and commit every row added so far, and fire whatever is due by the clock."""
         self._raise_failure()
         while not self._running.isCommitted():
             if self.mode == "real-time":
@@ -214,13 +230,13 @@ class StreamTest:
         self._run_once()
 
     def advance(self, by: timedelta | None = None, **parts: float) -> None:
-        """Move the clock: `test.advance(minutes=10)`. What was added before is processed before."""
+        """Move the clock, as in `test.advance(minutes=10)`. Rows added earlier are processed first."""
         self.process()
         self._clock.advance(int((by or timedelta(**parts)).total_seconds() * 1000))
         self.process()
 
     def restart(self) -> None:
-        """Stop the query and start it from its checkpoint, as after a failure: what was not committed is read again."""
+        """Stop the query and restart it from its checkpoint. What was not committed is read again."""
         self._raise_failure()
         self._running.query().stop()
         self._launch()

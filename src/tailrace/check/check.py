@@ -17,15 +17,15 @@ WARN_ONLY_KEY = "spark.tailrace.check.warnOnly"
 
 
 def check(query: Query, *, from_micro_batch: bool = False) -> Verdict:
-    """Say whether a query can run in Real-Time Mode, what stands in the way, and the exact change.
-
-    Takes what `start()` would be called on, or a DataFrame whose sink is not known yet. Nothing is started; neither
-    the sink nor the checkpoint is touched.
+    """Check whether a query can run in Real-Time Mode, and report every finding at once.
 
         print(tailrace.check(payments.writeStream.format("kafka")…trigger(realTime="5 minutes")))
 
-    :param from_micro_batch: also say what would change for a query that is micro-batch now: a writer with another
-        trigger, or a query that runs.
+    Nothing is started. Neither the sink nor the checkpoint is touched.
+
+    :param query: the writer you would call `start()` on, a DataFrame whose sink is not known yet, or a running query.
+    :param from_micro_batch: also report what would change for a query that is micro-batch today: a writer with another
+        trigger, or a running query.
     """
     require_query(query)
     return verdict_on(facts_of(query, sample_ms=SAMPLE_MS), session_of(query), from_micro_batch=from_micro_batch)

@@ -17,7 +17,7 @@ ORDER = list(Severity)
 
 @dataclass(frozen=True)
 class Verdict:
-    """Everything that was found about one query, the gravest first."""
+    """Every finding about one query, most serious first."""
 
     name: str
     findings: tuple[Finding, ...]
@@ -27,13 +27,15 @@ class Verdict:
 
     @property
     def blocked(self) -> bool:
+        """True if a finding keeps the query from starting."""
         return any(finding.severity is Severity.BLOCKING for finding in self.findings)
 
     def of(self, severity: Severity) -> list[Finding]:
+        """The findings of one severity."""
         return [finding for finding in self.findings if finding.severity is severity]
 
     def raise_if_blocked(self) -> None:
-        """One error for everything that stands in the way."""
+        """Raise one error with every blocking finding, if there is any."""
         reasons = self.of(Severity.BLOCKING)
         if not reasons:
             return
@@ -49,6 +51,7 @@ class Verdict:
 
     @property
     def summary(self) -> str:
+        """The verdict and the number of findings, in words."""
         counts = [(len(self.of(severity)), severity) for severity in ORDER]
         said = [
             f"{count} {severity.value}{'s' if severity.value != 'blocking' and count > 1 else ''}"
@@ -59,6 +62,7 @@ class Verdict:
 
     @property
     def title(self) -> str:
+        """The query's name and, if known, the line that starts it."""
         return f"{self.name} at {self.started_at}" if self.started_at else self.name
 
     def __str__(self) -> str:
@@ -73,6 +77,7 @@ class Verdict:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
+        """The findings and the stages, as plain values."""
         return {
             "name": self.name,
             "started_at": self.started_at,
@@ -82,6 +87,7 @@ class Verdict:
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:
+        """The same as JSON."""
         return json.dumps(self.to_dict(), indent=indent)
 
 

@@ -1,9 +1,9 @@
-"""The dashboard: the latency of this application's real-time queries, as a web page, as metrics, as health.
+"""The dashboard: the latency of this application's real-time queries as a web page, metrics and health checks.
 
     with tailrace.dashboard.serve(monitor, port=4050) as dashboard:
         print(dashboard.url)
 
-It needs the `web` extra, and says so when that is missing.
+It needs the `web` extra: `pip install tailrace[web]`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ def serve(
     drain: Drain | None = None,
     token: str = "",
 ) -> Dashboard:
-    """Serve the monitor's figures from a background thread until `stop()`, or to the end of the process.
+    """Serve a monitor's figures from a background thread, until `stop()` or the end of the process.
 
-    :param monitor: gives the figures; asked only when somebody looks.
-    :param host: the address to listen on. Whoever reaches it can read the figures: there is no log-in.
-    :param port: a fixed port instead of a free one chosen by the operating system.
-    :param drain: drains queries for whoever sends `token`; without it the server only shows figures.
+    :param monitor: provides the figures. It is asked only when someone looks.
+    :param host: the address to listen on. Anyone who can reach it can read the figures: there is no login.
+    :param port: a fixed port. By default the operating system picks a free one.
+    :param drain: drains queries for clients that send `token`. Without it the server only shows figures.
+    :param token: the secret that a client needs to drain a query.
     """
     server = _server()
     control = server.Control(drain, token) if drain is not None and token else None
@@ -46,7 +47,7 @@ def serve(
 
 
 def grafana_dashboard() -> str:
-    """An example dashboard for Grafana, as JSON to import there."""
+    """Return an example dashboard for Grafana, as JSON to import there."""
     return (resources.files(__name__) / "grafana.json").read_text(encoding="utf-8")
 
 

@@ -33,11 +33,14 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
 
         dashboard = tailrace.dashboard(spark)
 
-    It listens on 127.0.0.1 and a free port unless `host`, `port` or the settings spark.tailrace.dashboard.host and
-    .port say otherwise, and ends with `dashboard.stop()` or with the process. An application has one: asked again, it
-    is the same, unless it has to move to another address. There is no log-in: whoever reaches the address can read
-    the figures. To drain queries through it (`tailrace drain`) takes a token, which only this user of this machine
-    knows unless spark.tailrace.dashboard.token sets one.
+    The page is served until `dashboard.stop()` or the end of the process. An application has one dashboard: a second
+    call returns the same one, unless it has to move to another address. Reading needs no login, so anyone who can reach
+    the address can see the figures. Draining a query through it (`tailrace drain`) needs a token. Only this user on
+    this machine knows the token, unless spark.tailrace.dashboard.token sets one.
+
+    :param spark: the session; by default the one of this process.
+    :param host: the address to listen on; by default spark.tailrace.dashboard.host, or else 127.0.0.1.
+    :param port: the port; by default spark.tailrace.dashboard.port, or else a free one.
     """
     spark = spark or session_of_this_process()
     monitor = monitor_of(spark)

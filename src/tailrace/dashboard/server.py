@@ -61,7 +61,7 @@ class Monitor(Protocol):
 
 
 class Dashboard:
-    """A dashboard that is being served; `stop()`, or leaving the `with` block, ends it."""
+    """A running dashboard. `stop()`, or leaving its `with` block, ends it."""
 
     def __init__(self, monitor: Monitor, host: str, port: int, control: Control | None = None) -> None:
         self._on_stop: list[Callable[[], object]] = []
@@ -99,21 +99,22 @@ class Dashboard:
 
     @property
     def url(self) -> str:
-        """Where a browser finds the page."""
+        """The page's address."""
         # A wildcard is no address to go to; whoever asked for it means to come from another machine.
         host = socket.gethostname() if is_wildcard(self.host) else self.host
         return f"http://[{host}]:{self.port}/" if ":" in host else f"http://{host}:{self.port}/"
 
     @property
     def is_running(self) -> bool:
+        """True until the dashboard is stopped."""
         return self._thread.is_alive() and not self._server.should_exit
 
     def on_stop(self, call: Callable[[], object]) -> None:
-        """Have something done when the server ends."""
+        """Call a function when the dashboard stops."""
         self._on_stop.append(call)
 
     def stop(self) -> None:
-        """End the server and free its port; safe to call twice."""
+        """Stop the dashboard and free its port. Safe to call twice."""
         while self._on_stop:
             self._on_stop.pop()()
         self._server.should_exit = True

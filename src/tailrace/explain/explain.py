@@ -8,12 +8,14 @@ from tailrace.explain import Explanation
 
 
 def explain(query: Query) -> Explanation:
-    """The stages of a query in Real-Time Mode, which run at the same time, and what happens when an epoch ends.
-
-    Takes a DataFrame, what `start()` would be called on, or a query that runs. Nothing is started.
+    """Show how a query will run in Real-Time Mode: its stages, and what happens at an epoch boundary.
 
         print(tailrace.explain(payments))
         tailrace.explain(payments).save("payments.svg")
+
+    Nothing is started.
+
+    :param query: the writer you would call `start()` on, a DataFrame, or a running query.
     """
     require_query(query)
     return Explanation(facts_of(query).shape)

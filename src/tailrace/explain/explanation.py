@@ -22,9 +22,9 @@ TEXT_WIDTH = 80
 
 
 class Explanation:
-    """The stages of a query: which run at once, how rows get from one to the next, and the slots that they hold.
+    """The stages of a query: which run at the same time, how rows travel between them, and how many slots they hold.
 
-    `print` it, or `save` it as a picture or a page; a notebook shows it by itself.
+    `print` it, or `save` it as a picture or a page. A notebook displays it as a picture.
     """
 
     def __init__(self, shape: QueryShape) -> None:
@@ -32,7 +32,7 @@ class Explanation:
         self._shown = wording.printable(shape)
 
     def text(self, width: int = TEXT_WIDTH) -> str:
-        """The picture in characters, without colours."""
+        """The picture in plain characters."""
         return "\n".join(line.plain for line in draw_text(self._shown, width))
 
     __str__ = text
@@ -43,21 +43,21 @@ class Explanation:
         )
 
     def rich(self) -> RenderableType:
-        """The same in colours, as wide as the terminal allows."""
+        """The picture in colour, as wide as the terminal."""
         return _InColours(self._shown)
 
     def svg(self) -> str:
-        """The picture as a file for a browser or a document; its colours follow the viewer's, light or dark."""
+        """The picture as SVG. Its colours follow the viewer's light or dark mode."""
         picture = draw_svg(self._shown)
         picture.set("xmlns", NAMESPACE)
         return ET.tostring(picture, encoding="unicode")
 
     def html(self) -> str:
-        """A page of its own, for a desk and for a phone."""
+        """The picture as a web page."""
         return draw_html(self._shown)
 
     def to_dict(self) -> dict[str, Any]:
-        """The stages, what they hold together, and the steps at an epoch's end."""
+        """The stages, their slots, and the steps of an epoch boundary, as plain values."""
         return {
             "stages": [
                 {
@@ -79,10 +79,11 @@ class Explanation:
         }
 
     def to_json(self, indent: int | None = None) -> str:
+        """The same as JSON."""
         return json.dumps(self.to_dict(), indent=indent)
 
     def save(self, path: str | Path) -> Path:
-        """As what the name says: .svg, .html, .txt or .json."""
+        """Save the picture in the format of the suffix: .svg, .html, .txt or .json."""
         forms: dict[str, Callable[[], str]] = {
             ".svg": self.svg,
             ".html": self.html,

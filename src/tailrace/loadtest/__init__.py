@@ -1,9 +1,8 @@
-"""Load and latency: an open-loop generator, an independent observer, and an honest summary.
+"""Load tests: an open-loop generator and an independent observer.
 
-The generator sends records at the times of a fixed schedule, whatever the pipeline does, and writes
-the *intended* send time into each record. The observer reads the output topic in a process of its
-own and takes the difference. A pipeline that stalls therefore shows its stall in every record that
-was due meanwhile, instead of slowing the load down and hiding it (coordinated omission).
+The generator sends records on a fixed schedule, whatever the pipeline does, and writes the *intended* send time into
+each record. The observer reads the output topic in its own process and takes the difference. A stall therefore shows
+in every record that was due during it. A closed loop would slow the load down and hide it (coordinated omission).
 """
 
 from tailrace.loadtest.epochs import epoch_ends

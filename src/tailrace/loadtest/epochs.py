@@ -16,7 +16,7 @@ TOLD_WITHIN_S = 1.0
 
 
 def epoch_ends(query: StreamingQuery) -> list[float]:
-    """Of the epochs that Spark remembers, in seconds since 1970: each is where the next one's planning begins."""
+    """Return when the query's remembered epochs ended, in seconds since 1970."""
     asked = time.time()
     while True:
         ends = [_end(progress) for progress in query.recentProgress]

@@ -19,7 +19,7 @@ CHILD_READY_WITHIN_S = 30
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the observer saw in the last second."""
+    """What the observer saw in the last second; `seen` counts all records so far."""
 
     records: int
     p50_ms: float
@@ -30,15 +30,20 @@ class Snapshot:
 
 
 class LoadTest:
-    """Drive a pipeline and measure it from outside.
+    """Drive a pipeline with a fixed load and measure it from outside.
 
         with LoadTest(bootstrap_servers=…, input_topic="in", output_topic="out", rate=200) as load:
             load.wait_for_output(timeout_s=60)
             report = load.measure(seconds=30)
 
-    The pipeline may start before or after the load. `encode` and `decode` name functions as
-    "module:function" (see `tailrace.loadtest.records`); they run in processes of their own. If `decode` names
-    a class, an instance is made with `decode_options`.
+    The pipeline may start before or after the load. The generator and the observer run in their own processes.
+
+    :param rate: records per second.
+    :param encode: the function that makes a record, as "module:function" (see `tailrace.loadtest.records`).
+    :param decode: the function that reads a record's number and send time from the output, as "module:function". If it
+        names a class, an instance is created with `decode_options`.
+    :param decode_options: keyword arguments for a `decode` class.
+    :param on_snapshot: called once a second with what the observer saw.
     """
 
     def __init__(
@@ -89,12 +94,13 @@ class LoadTest:
         self.close()
 
     def close(self) -> None:
+        """Stop the generator and the observer."""
         for child in (self._generator, self._observer):
             if child is not None:
                 child.close()
 
     def wait_for_output(self, *, timeout_s: float, records: int = 1, check: Callable[[], None] = lambda: None) -> None:
-        """Until the observer has seen that many records; `check` may raise to give up earlier."""
+        """Wait until the observer has seen that many records. `check` may raise to give up earlier."""
         if not self._news_within(timeout_s, lambda: self._seen >= records, check):
             raise TailraceError(
                 "TAILRACE_NO_OUTPUT",
@@ -105,9 +111,10 @@ class LoadTest:
     def measure(
         self, *, seconds: float, patience_s: float = 15, check: Callable[[], None] = lambda: None
     ) -> LatencyReport:
-        """Measure the records that are due in the next `seconds`, then stop the load.
+        """Measure the records due in the next `seconds`, then stop the load.
 
-        :param patience_s: how long to wait for records that have not come yet before they count as lost.
+        :param patience_s: how long to wait for missing records before they count as lost.
+        :param check: called while waiting; may raise to give up earlier.
         """
         from_ns = time.time_ns()
         until_ns = from_ns + int(seconds * 1e9)

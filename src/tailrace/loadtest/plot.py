@@ -14,7 +14,7 @@ NINES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
 
 
 def plot_latency(reports: Mapping[str, LatencyReport], path: Path, *, title: str) -> Path:
-    """Draw the reports side by side into `path` (PNG or SVG by its suffix)."""
+    """Plot reports side by side and save the picture to `path`, as PNG or SVG by its suffix."""
     try:
         import matplotlib
     except ImportError:

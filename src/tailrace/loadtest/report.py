@@ -32,7 +32,7 @@ def record_us(histogram: HdrHistogram, latency_us: int) -> None:
 
 @dataclass(frozen=True)
 class TimelinePoint:
-    """One second of a measurement: `at_s` after its start, latencies of the records due in it."""
+    """One second of a measurement, `at_s` after its start: the latencies of the records due in it."""
 
     at_s: int
     records: int
@@ -43,19 +43,19 @@ class TimelinePoint:
 
 @dataclass(frozen=True)
 class Silence:
-    """A time in which nothing came out, from `at_s` after the measurement's start."""
+    """A period without output: it begins `at_s` after the start and lasts `ms`."""
 
     at_s: float
     ms: float
 
     def distance_s(self, at_s: float) -> float:
-        """How far away it is; zero for a time within it."""
+        """The distance from a time to this period, in seconds; 0 inside it."""
         return max(self.at_s - at_s, at_s - self.at_s - self.ms / 1000, 0.0)
 
 
 @dataclass(frozen=True)
 class LatencyReport:
-    """Latencies from a record's intended send time to its arrival at the independent observer."""
+    """The result of a load test: latencies from a record's intended send time to its arrival at the observer."""
 
     expected: int
     received: int
@@ -85,7 +85,7 @@ class LatencyReport:
         started_ns: int,
         seconds: float,
     ) -> LatencyReport:
-        """From pairs (when in the window the record was due, in seconds; latency in µs)."""
+        """Build a report from pairs: when the record was due, in seconds after the start, and its latency in µs."""
         whole = new_histogram()
         by_second: dict[int, HdrHistogram] = {}
         arrivals_s = []
@@ -108,7 +108,7 @@ class LatencyReport:
         )
 
     def with_epoch_ends(self, ends: Iterable[float]) -> LatencyReport:
-        """The report of a query whose epochs ended at these times, in seconds since 1970."""
+        """Return the report with the epoch boundaries at these times, in seconds since 1970."""
         offsets = (end - self.started_ns / 1e9 for end in ends)
         # At the very edges a pause would be seen in part.
         inside = tuple(offset for offset in offsets if SEAM_WITHIN_S <= offset <= self.seconds - SEAM_WITHIN_S)
@@ -124,12 +124,15 @@ class LatencyReport:
 
     @property
     def rate(self) -> float:
+        """Records received per second."""
         return self.received / self.seconds if self.seconds else 0.0
 
     def percentiles(self) -> dict[str, float]:
+        """The percentiles in milliseconds, by field name: `p50_ms` to `max_ms`."""
         return {name: getattr(self, name) for name in PERCENTILES}
 
     def text(self) -> str:
+        """The report as text."""
         figures = "  ".join(f"{LABELS[name]} {value:.1f}" for name, value in self.percentiles().items())
         return (
             f"{figures} ms  ({self.received} of {self.expected} records in {self.seconds:.0f} s, "
@@ -140,6 +143,7 @@ class LatencyReport:
         return self.text()
 
     def to_dict(self) -> dict[str, Any]:
+        """Everything in the report, as plain values."""
         counts = {name: getattr(self, name) for name in ("expected", "received", "lost", "duplicates")}
         return {
             **counts,
@@ -151,6 +155,7 @@ class LatencyReport:
         }
 
     def to_json(self) -> str:
+        """The same as JSON."""
         return json.dumps(self.to_dict())
 
 

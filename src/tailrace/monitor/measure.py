@@ -20,12 +20,13 @@ KNOWN_WITHIN_S = 10.0
 
 
 def latency(query: StreamingQuery, window: str = "10s") -> Latency:
-    """How long records take through a real-time query: now, over the last minute, and since it started.
+    """Return the latency of a real-time query: by figure, by stage and by source partition.
 
         print(tailrace.latency(query))
 
-    It can also be asked of a query that has ended. Figures are of the last ten seconds unless `window` is "1m" or
-    "run"; all of them are in `to_dict()`.
+    It also works for a query that has ended.
+
+    :param window: the window that the result's figures are taken from: "10s", "1m" or "run". `to_dict()` has all three.
     """
     monitor = monitor_of(session_of_this_process())
     monitor.refresh()
@@ -35,7 +36,7 @@ def latency(query: StreamingQuery, window: str = "10s") -> Latency:
 
 
 class Measurement:
-    """What was recorded between the beginning and the end of a `with tailrace.measure(query)`."""
+    """What was recorded inside a `with tailrace.measure(query)` block."""
 
     def __init__(self, monitor: ApplicationMonitor, query: StreamingQuery) -> None:
         self._monitor = monitor
@@ -47,7 +48,7 @@ class Measurement:
 
     @property
     def latency(self) -> Latency:
-        """The figures so far, or of the whole measurement once it has ended."""
+        """The figures so far; after the block, those of the whole measurement."""
         if self._final is not None:
             return self._final
         self._monitor.refresh()
@@ -76,7 +77,7 @@ class Measurement:
 
 @contextmanager
 def measure(query: StreamingQuery) -> Iterator[Measurement]:
-    """Measure a stretch of a query's run.
+    """Measure part of a query's run.
 
     with tailrace.measure(query) as measurement:
         ...

@@ -30,10 +30,10 @@ COLUMNS = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p99.9"
 
 
 class Latency:
-    """How long records take through a query, and what holds them up.
+    """How long records take through a query, and what slows them down.
 
-    `print` it, or ask for a part: `latency.p99_ms`, `latency.findings`, `latency.to_dict()`, `latency.to_json()`,
-    `latency.to_pandas()`. Figures are of the last ten seconds unless another window is named: "10s", "1m", "run".
+    `print` it, or read a part: `latency.p99_ms`, `latency.findings`, `latency.to_dict()`, `latency.to_pandas()`.
+    Figures cover the last ten seconds unless another window is named: "10s", "1m" or "run".
     """
 
     def __init__(
@@ -49,17 +49,17 @@ class Latency:
 
     @property
     def status(self) -> str:
-        """starting, running, lagging, ended or failed"""
+        """ "starting", "running", "lagging", "ended" or "failed"."""
         return str(self._query["status"])
 
     @property
     def findings(self) -> list[dict[str, Any]]:
-        """What causes the tail: each with a code, a title, the evidence and the remedy."""
+        """What causes the tail. Each finding has a code, a title, its evidence and a remedy."""
         return list(self._query["findings"])
 
     @property
     def lag_rows(self) -> int | None:
-        """How many rows the query is behind the newest offsets; None if that is not known."""
+        """How many rows the query is behind the newest offsets; None if unknown."""
         lag: int | None = self._query["lag_rows"]
         return lag
 
@@ -70,26 +70,32 @@ class Latency:
 
     @property
     def rows_in_per_s(self) -> float:
+        """Rows read per second."""
         return float(self._query["windows"][self.window]["rows_in_per_s"])
 
     @property
     def rows_out_per_s(self) -> float:
+        """Rows written per second."""
         return float(self._query["windows"][self.window]["rows_out_per_s"])
 
     @property
     def p50_ms(self) -> float | None:
+        """The median of the end-to-end latency; None if nothing was recorded."""
         return self.figure("end_to_end").get("p50_ms")
 
     @property
     def p99_ms(self) -> float | None:
+        """The 99th percentile of the end-to-end latency; None if nothing was recorded."""
         return self.figure("end_to_end").get("p99_ms")
 
     @property
     def p999_ms(self) -> float | None:
+        """The 99.9th percentile of the end-to-end latency; None if nothing was recorded."""
         return self.figure("end_to_end").get("p999_ms")
 
     @property
     def max_ms(self) -> float | None:
+        """The maximum of the end-to-end latency; None if nothing was recorded."""
         return self.figure("end_to_end").get("max_ms")
 
     def figure(self, name: str, window: str | None = None) -> dict[str, float]:
@@ -102,19 +108,20 @@ class Latency:
         return dict(self._query["windows"][window or self.window][name] or {})
 
     def histogram(self, name: str = "end_to_end", window: str | None = None) -> HdrHistogram:
-        """One figure as an HdrHistogram of microseconds."""
+        """One figure as an `HdrHistogram` in microseconds."""
         self.figure(name, window)
         return self._histogram(name, window or self.window).to_hdr()
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, in every window, also by stage and by partition."""
+        """Every figure in every window, also by stage and by partition."""
         return dict(self._query)
 
     def to_json(self, indent: int | None = None) -> str:
+        """The same as JSON."""
         return json.dumps(self._query, indent=indent)
 
     def to_pandas(self, of: str = "figures") -> pd.DataFrame:
-        """One row for each figure, or with `of="partitions"` or `of="stages"` for each of those."""
+        """A data frame with a row per figure; with `of="partitions"` or `of="stages"`, a row per partition or stage."""
         import pandas as pd
 
         match of:
@@ -131,6 +138,7 @@ class Latency:
         return pd.DataFrame(rows)
 
     def to_text(self) -> str:
+        """The table that `print` shows."""
         window = self._query["windows"][self.window]
         lines = [
             f"{self._query['name'] or self._query['id']}: {self.status}{self._epoch()}",

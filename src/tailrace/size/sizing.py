@@ -31,104 +31,114 @@ from tailrace.size.text import text_of
 
 @dataclass(frozen=True)
 class Sizing:
-    """What a query needs. `print` it, or ask for a part; `plot` draws what the checkpoint interval costs."""
+    """What a query needs for its load. `print` it, read a part, or `plot` the cost of the checkpoint interval."""
 
     shape: QueryShape
     load: Load
 
     @property
     def arithmetic(self) -> str:
+        """How the slots add up, as in `8 + 20 = 28`."""
         return self.shape.arithmetic
 
     @property
     def slots(self) -> int:
-        """All stages run at the same time, so their tasks add up."""
+        """Task slots: the tasks of all stages, which run at the same time."""
         assert self.shape.slots is not None
         return self.shape.slots
 
     @property
     def executors(self) -> int:
+        """Executors, at the load's cores per executor."""
         return math.ceil(self.slots / self.load.cores_per_executor)
 
     @property
     def busy_cores(self) -> float | None:
-        """How many cores the load alone keeps busy."""
+        """The cores that the load keeps busy; None if no throughput is known."""
         per_core = self.load.known_rows_per_s_per_core
         return None if per_core is None or self.load.rows_per_s is None else self.load.rows_per_s / per_core
 
     @property
     def wanted_cores(self) -> int | None:
-        """Busy cores with headroom, whether or not there are tasks to use them."""
+        """Busy cores plus headroom, even if there are fewer tasks to use them."""
         return None if self.busy_cores is None else round_up(self.busy_cores / self.load.utilisation)
 
     @property
     def cores(self) -> int:
-        """CPU cores: one for each slot at most, fewer if it was measured that fewer do."""
+        """CPU cores: at most one per slot, fewer if a measured throughput allows it."""
         return self.slots if self.wanted_cores is None else min(self.slots, self.wanted_cores)
 
     @property
     def cores_rule(self) -> str:
+        """Why this many cores, in words."""
         return why_this_many_cores(self)
 
     @property
     def throughput_rows_per_s(self) -> float | None:
-        """Of the query on these cores."""
+        """The query's throughput on these cores; None if unknown."""
         per_core = self.load.known_rows_per_s_per_core
         return self.load.throughput_rows_per_s if self.busy_cores is None else (per_core or 0) * self.cores
 
     @property
     def throughput_is_lower_bound(self) -> bool:
+        """True if the throughput was seen without a backlog, so the query may be faster."""
         return self.load.throughput_is_lower_bound and self.busy_cores is None
 
     @property
     def utilisation(self) -> float | None:
+        """The load as a share of the throughput; None if unknown."""
         if self.load.rows_per_s is None or self.throughput_rows_per_s is None:
             return None
         return self.load.rows_per_s / self.throughput_rows_per_s
 
     @property
     def keeps_up(self) -> bool:
-        """As far as it is known."""
+        """False if more rows arrive than the query can process."""
         return self.utilisation is None or self.utilisation < 1 or self.throughput_is_lower_bound
 
     @property
     def state_bytes_per_key(self) -> float:
+        """Bytes of state per key, as given or estimated."""
         return self.load.state_bytes_per_key or self.load.row_bytes or STATE_BYTES_PER_KEY
 
     @property
     def state_bytes(self) -> float:
+        """Bytes of state in all."""
         return (self.load.keys or 0) * self.state_bytes_per_key
 
     @property
     def state_disk_bytes(self) -> float:
-        """Of all executors together."""
+        """Bytes that the state takes on the disks of all executors together."""
         return self.state_bytes * STATE_OVERHEAD
 
     @property
     def state_buffers_bytes(self) -> int:
-        """Of an executor."""
+        """RocksDB's buffers, per executor."""
         tasks = sum(stage.tasks or 0 for stage in self.shape.stages if stage.stateful)
         return math.ceil(tasks / self.executors) * STATE_TASK_BYTES
 
     @property
     def executor_memory_bytes(self) -> int:
-        """`spark.executor.memory`, the heap."""
+        """The heap, for `spark.executor.memory`."""
         return heap_bytes(tasks=self.load.cores_per_executor)
 
     @property
     def executor_overhead_bytes(self) -> int:
-        """`spark.executor.memoryOverhead`: beside the heap, with the state in the system's cache, so that no row waits
-        for a disk; state is taken to be spread evenly."""
+        """Memory beside the heap, for `spark.executor.memoryOverhead`.
+
+        It includes the state in the system's cache, so no row waits for a disk. State is assumed to be spread evenly.
+        """
         state = self.state_buffers_bytes + self.state_disk_bytes / self.executors
         return overhead_bytes(heap=self.executor_memory_bytes, state=state)
 
     @property
     def boundary_ms(self) -> float:
+        """The pause at an epoch boundary, as given or estimated."""
         return self.load.boundary_ms or estimated_gap_ms(stateful=self.shape.stateful)
 
     @cached_property
     def intervals(self) -> tuple[Interval, ...]:
-        """The trade-off: the longer the interval, the rarer the pauses and the longer the replay."""
+        """The trade-off: a longer checkpoint interval means fewer pauses and a longer replay."""
         own = set() if self.shape.epoch_ms is None else {self.shape.epoch_ms / 1000}
         return tuple(self._interval(interval_s) for interval_s in sorted({*INTERVALS_S, *own}))
 
@@ -146,11 +156,12 @@ class Sizing:
 
     @property
     def recovery_is_certain(self) -> bool:
+        """True if the recovery time can be computed from what is known."""
         return self.utilisation is not None and not self.throughput_is_lower_bound
 
     @cached_property
     def recommended(self) -> Interval | None:
-        """The shortest that keeps boundaries out of p99.9, or else out of p99, and recovers in time."""
+        """The shortest interval that keeps boundaries out of p99.9 (or else p99) and recovers in time."""
         if not self.keeps_up:
             return None
         goals, affordable = ["p99"], list(self.intervals)
@@ -161,26 +172,30 @@ class Sizing:
 
     @property
     def recommendation(self) -> str:
+        """Why this interval, in words."""
         return why_this_interval(self)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What stands in the way, the gravest first."""
+        """What stands in the way, most serious first."""
         return tuple(find(self))
 
     def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values."""
         return dict_of(self)
 
     def to_json(self, indent: int | None = None) -> str:
+        """The same as JSON."""
         return json.dumps(self.to_dict(), indent=indent)
 
     def to_text(self) -> str:
+        """The text that `print` shows."""
         return text_of(self)
 
     __str__ = to_text
 
     def plot(self, path: str | Path) -> Path:
-        """Draw what the checkpoint interval costs into `path` (PNG or SVG by its suffix)."""
+        """Plot the cost of the checkpoint interval and save it to `path`, as PNG or SVG by its suffix."""
         return draw_plot(self, Path(path))
 
 

@@ -19,7 +19,7 @@ LOOKS_EVERY_S = 0.01
 
 @dataclass(frozen=True)
 class Drained:
-    """A query that was ended with everything committed that it had read."""
+    """A query that was drained: everything it had read is committed."""
 
     query: str
     run_id: str
@@ -28,6 +28,7 @@ class Drained:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -36,13 +37,15 @@ class Drained:
 
 
 def drain(query: StreamingQuery, *, timeout_s: float = 60.0) -> Drained:
-    """End a real-time query without a replay: its open epoch ends now, is committed, and the query stops.
+    """Stop a real-time query without a replay: finish its open epoch now, commit it, and stop.
 
         tailrace.drain(query)
 
-    What it has read is in the sink and in the checkpoint, so that the next run repeats nothing. `query.stop()` drops
-    the open epoch instead, and the next run reads it again.
-    Raises a TailraceError if the query fails meanwhile, or is not done within `timeout_s`: then it goes on running.
+    Everything the query has read is then in the sink and in the checkpoint, so the next run repeats nothing.
+    `query.stop()` drops the open epoch instead, and the next run reads it again.
+
+    :param timeout_s: how long the epoch may take to commit. After that a TailraceError is raised and the query keeps
+        running. An error is also raised if the query fails in the meantime.
     """
     spark = session_of_this_process()
     name = str(query.name or query.id)
