@@ -53,8 +53,8 @@ bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.python_operators
 	$(BIN)/python -m benchmarks.latency_probes
 	$(BIN)/python -m benchmarks.check
-	$(BIN)/python -m benchmarks.seam
-	$(BIN)/python -m benchmarks.seam_settings
+	$(BIN)/python -m benchmarks.epoch_boundary
+	$(BIN)/python -m benchmarks.boundary_settings
 	$(BIN)/python -m benchmarks.state_commit
 	$(BIN)/python -m benchmarks.shuffle_launch
 	$(BIN)/python -m benchmarks.cold_start

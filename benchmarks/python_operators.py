@@ -95,7 +95,7 @@ class PythonBench(Bench):
         with running(self.query(kind, source), self.servers, target, epoch="5 minutes" if real_time else None):
             return drain_rate(self.servers, target, rows)
 
-    def seams(self, kind: Query, *, epochs: int) -> list[float]:
+    def pauses(self, kind: Query, *, epochs: int) -> list[float]:
         """The longest pause in the output at each epoch boundary, in milliseconds."""
         source, target = self.topic(), self.topic()
         with (
@@ -176,12 +176,12 @@ def print_slow_function(bench: PythonBench, rows: int) -> None:
     )
 
 
-def print_seams(bench: PythonBench, epochs: int, rounds: int) -> None:
+def print_pauses(bench: PythonBench, epochs: int, rounds: int) -> None:
     print(f"## Epoch boundary\n\nlongest pause of the output, {rounds} × {epochs} boundaries of 5 s epochs, in ms\n")
     gaps: dict[str, list[float]] = {"no Python": [], "`udf` (Arrow)": [], "`pandas_udf`": []}
     for _ in range(rounds):
         for name in gaps:
-            gaps[name] += bench.seams(KINDS[name], epochs=epochs)
+            gaps[name] += bench.pauses(KINDS[name], epochs=epochs)
     base = statistics.median(gaps["no Python"])
     print_table(
         ["query", "median", "min", "max", "ratio"],
@@ -222,7 +222,7 @@ def print_memory(bench: PythonBench, minutes: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--only", nargs="*", default=["latency", "throughput", "slow", "seams", "memory"])
+    parser.add_argument("--only", nargs="*", default=["latency", "throughput", "slow", "pauses", "memory"])
     parser.add_argument("--rates", type=int, nargs="*", default=[50, 200, 1000])
     parser.add_argument("--seconds", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=3)
@@ -239,8 +239,8 @@ def main() -> None:
             print_throughputs(bench, arguments.rows, arguments.rounds)
         if "slow" in arguments.only:
             print_slow_function(bench, rows=30_000)
-        if "seams" in arguments.only:
-            print_seams(bench, arguments.epochs, arguments.rounds)
+        if "pauses" in arguments.only:
+            print_pauses(bench, arguments.epochs, arguments.rounds)
         if "memory" in arguments.only:
             print_memory(bench, arguments.minutes)
     print(f"Spark's log: {log_file('bench-spark')}")

@@ -57,13 +57,13 @@ def print_pauses(servers: str, options: argparse.Namespace) -> None:
         f"{options.rate} rows/s, epochs of {options.epoch} s, {options.seconds} s, after {WARM_UP_EPOCHS} short "
         f"epochs. {describe_machine()}.\n"
     )
-    print_seams(results)
+    print_boundaries(results)
     print_bars(results)
 
 
-def print_seams(results: Results) -> None:
+def print_boundaries(results: Results) -> None:
     print_table(
-        ["", "pause, ms: median [least–most]", "boundaries", *LABELS.values(), "lost", "twice"],
+        ["", "pause, ms: median [least–most]", "boundaries", *LABELS.values(), "lost", "duplicates"],
         (
             [
                 f"{query}, {side}",
@@ -88,16 +88,16 @@ def print_seams(results: Results) -> None:
 
 
 def print_bars(results: Results) -> None:
-    def seam(side: str, query: str) -> float:
+    def pause(side: str, query: str) -> float:
         return float(statistics.median(results[side, query]["seams_ms"]))
 
     def tail(side: str, query: str) -> float:
         return float(results[side, query]["p999_ms"])
 
     bars = [
-        ("pause, stateless: Tailrace / bare Spark", seam(OURS, STATELESS) / seam(BARE, STATELESS), 0.5),
-        ("pause, keyed aggregation: Tailrace / bare Spark", seam(OURS, STATEFUL) / seam(BARE, STATEFUL), 0.4),
-        ("pause: Python UDF / stateless, both Tailrace", seam(OURS, PYTHON) / seam(OURS, STATELESS), 1.3),
+        ("pause, stateless: Tailrace / bare Spark", pause(OURS, STATELESS) / pause(BARE, STATELESS), 0.5),
+        ("pause, keyed aggregation: Tailrace / bare Spark", pause(OURS, STATEFUL) / pause(BARE, STATEFUL), 0.4),
+        ("pause: Python UDF / stateless, both Tailrace", pause(OURS, PYTHON) / pause(OURS, STATELESS), 1.3),
         ("p99.9, stateless: Tailrace / bare Spark", tail(OURS, STATELESS) / tail(BARE, STATELESS), 0.5),
         ("p99.9, keyed aggregation: Tailrace / bare Spark", tail(OURS, STATEFUL) / tail(BARE, STATEFUL), 0.5),
     ]

@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--only", help="variants whose name has this in it, besides the first")
     options = parser.parse_args()
     names = [name for name in VARIANTS if VARIANTS[name] is G1 or (options.only or "") in name]
-    seams: dict[tuple[str, str], list[float]] = defaultdict(list)
+    pauses: dict[tuple[str, str], list[float]] = defaultdict(list)
     rates: dict[tuple[str, str], list[float]] = defaultdict(list)
     with tailrace.EmbeddedKafka() as kafka:
         if options.rows:
@@ -65,7 +65,7 @@ def main() -> None:
                     warm_up_epochs=WARM_UP_EPOCHS,
                 )
                 for one in in_a_jvm(work):
-                    seams[name, one["query"]] += one["seams_ms"]
+                    pauses[name, one["query"]] += one["seams_ms"]
                 if options.rows:
                     loaded = Work(
                         kafka.bootstrap_servers,
@@ -83,7 +83,7 @@ def main() -> None:
         (
             [
                 name,
-                *(spread(seams[name, query]) for query in QUERIES),
+                *(spread(pauses[name, query]) for query in QUERIES),
                 *(f"{statistics.mean(rates[name, query]):,.0f}" if rates[name, query] else "" for query in QUERIES),
             ]
             for name in names
