@@ -3,7 +3,7 @@ epoch is launched."""
 
 from __future__ import annotations
 
-# Twice what benchmarks/epoch_boundary.py prints on two cores with a warm JVM and a local disk: other machines and disks differ.
+# Double what benchmarks/epoch_boundary.py prints on two cores with a warm JVM and a local disk: other machines differ.
 STATELESS_GAP_MS, STATEFUL_GAP_MS = 200, 400
 
 
