@@ -14,7 +14,8 @@ from tailrace._spark.support import support_registry
 from tests.helpers.processes import run_python
 from tests.helpers.tree import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TOP_PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+PAGES = [*TOP_PAGES, *sorted((ROOT / "docs").rglob("*.md"))]
 NOT_CODES = {
     "TAILRACE_TOKEN",
     "TAILRACE_CACHE",
