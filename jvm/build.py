@@ -32,7 +32,7 @@ JAR = ROOT / "src" / "tailrace" / "_spark" / "plugin" / "tailrace-plugin.jar"
 
 OWN_PACKAGES = ("tailrace/", "org/apache/spark/sql/tailrace/")
 STAMP = "tailrace/build.properties"
-SCALAC_FLAGS = ("-deprecation", "-feature", "-unchecked", "-Xlint", "-Wunused", "-Werror", "-release:17")
+SCALAC_FLAGS = ("-deprecation", "-feature", "-unchecked", "-Xlint", "-Wunused", "-Wdead-code", "-Werror", "-release:17")
 
 OLDEST_JAVA = 17
 

@@ -17,10 +17,10 @@ import tailrace.support.{Sinks, Support}
 
 /** What was set on a writer that has not been started. */
 private[preflight] final class WriterFields(writer: DataStreamWriter[_]) {
-  val dataset: Dataset[_] = field("ds")
-  val format: String = field("source")
-  val outputMode: OutputMode = field("outputMode")
-  val trigger: Trigger = field("trigger")
+  val dataset: Dataset[_] = field[Dataset[_]]("ds")
+  val format: String = field[String]("source")
+  val outputMode: OutputMode = field[OutputMode]("outputMode")
+  val trigger: Trigger = field[Trigger]("trigger")
   val options: Map[String, String] = field[CaseInsensitiveMap[String]]("extraOptions").originalMap
 
   private def session: SparkSession = dataset.sparkSession
