@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 CLASSES := $(VENV)/spark-classes.jsa
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit chaos lint format plugin docs wheel release-check bench clean
+.PHONY: help demo test unit chaos lint format plugin docs site wheel release-check bench clean
 
 help: ## Show what there is.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,7 +40,12 @@ plugin: $(READY) ## Compile the Scala plugin if its sources changed.
 	@$(BIN)/python jvm/build.py
 
 docs: plugin ## Write the pages that are generated.
-	$(BIN)/python tools/generate_docs.py
+	$(BIN)/python -m tools.generate_docs
+
+site: $(READY) ## Build the documentation into build/site, and check every link.
+	@$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/mkdocs build --quiet
+	@echo "build/site/index.html"
 
 wheel: plugin ## Build dist/tailrace-*.whl with the plugin inside.
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .

@@ -38,39 +38,39 @@ def chaos(
         typer.Argument(help="Your own script, instead of the built-in queries.", exists=True, dir_okay=False),
     ] = None,
     arguments: Annotated[list[str] | None, typer.Argument(help="The script's own arguments.")] = None,
-    rounds: Annotated[int, typer.Option(min=0, help="How many faults.")] = 20,
-    seconds: Annotated[float | None, typer.Option(min=0, help="Begin no further round after so long.")] = None,
-    seed: Annotated[int, typer.Option(help="Draws the schedule; the same seed draws the same.")] = 7,
+    rounds: Annotated[int, typer.Option(min=0, help="Number of faults.")] = 20,
+    seconds: Annotated[
+        float | None, typer.Option(min=0, help="Start no further round after this many seconds.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the schedule. The same seed gives the same schedule.")] = 7,
     fault: Annotated[
         list[str] | None,
-        typer.Option(help="Only this fault; may be repeated.", show_default=ALL, callback=lambda names: _known(names)),
+        typer.Option(help="Only this fault. May be repeated.", show_default=ALL, callback=lambda names: _known(names)),
     ] = None,
     workload: Annotated[
         list[Workloads] | None,
-        typer.Option(help="Which of the built-in queries; may be repeated.", show_default=", ".join(USUAL)),
+        typer.Option(help="Which built-in query to run. May be repeated.", show_default=", ".join(USUAL)),
     ] = None,
-    sink: Annotated[str, typer.Option(help="The format that the built-in queries write to, or both.")] = "kafka",
+    sink: Annotated[str, typer.Option(help="The sink format of the built-in queries, or `both`.")] = "kafka",
     rate: Annotated[int, typer.Option(min=10, max=5000, help="Records per second.")] = 100,
-    epoch: Annotated[int, typer.Option(min=5, help="Seconds of an epoch of the built-in queries.")] = 5,
+    epoch: Annotated[int, typer.Option(min=5, help="Epoch length of the built-in queries, in seconds.")] = 5,
     bootstrap_servers: Annotated[str | None, typer.Option(help="Your script's broker.")] = None,
-    input_topic: Annotated[str | None, typer.Option("--input", help="The topic that your query reads.")] = None,
-    output_topic: Annotated[str | None, typer.Option("--output", help="The topic that your query writes.")] = None,
-    id_field: Annotated[str, typer.Option(help="The JSON field with the number, in your input and output.")] = "id",
-    record: Annotated[str, typer.Option(help="Your input records, with $id and $key.")] = UsersQuery.template,
-    exactly_once: Annotated[
-        bool, typer.Option("--exactly-once", help="Your query promises to write no row twice.")
-    ] = False,
+    input_topic: Annotated[str | None, typer.Option("--input", help="The topic your query reads.")] = None,
+    output_topic: Annotated[str | None, typer.Option("--output", help="The topic your query writes.")] = None,
+    id_field: Annotated[str, typer.Option(help="The JSON field with the record's number, in input and output.")] = "id",
+    record: Annotated[str, typer.Option(help="Template of an input record, with $id and $key.")] = UsersQuery.template,
+    exactly_once: Annotated[bool, typer.Option("--exactly-once", help="Your query promises no duplicates.")] = False,
     patience: Annotated[
-        float, typer.Option(min=1, help="At the end, seconds without a new row after which missing ones are given up.")
+        float, typer.Option(min=1, help="Seconds without a new row before missing rows count as lost.")
     ] = 60,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the schedule.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
-    """Kill whatever takes part in a query, again and again, and do the books on its output.
+    """Inject faults into a running query, and compare its output with every record sent.
 
-    Without a script four built-in queries run on an embedded broker. Your own script must run its query from a
-    checkpoint until it is ended; it is killed and started again, and every record that is sent must be answered in the
-    output topic. Exit code 0 if the books balance, 1 if not.
+    Without a script, four built-in queries run on an embedded broker. Your own script must run its query from a
+    checkpoint until it is killed. It is killed and restarted, and must answer every record in the output topic.
+    Exit code 0 if the output is what the sink promises, 1 if not.
     """
     options = ChaosOptions(
         rounds=rounds,

@@ -25,15 +25,15 @@ def check(
     ],
     arguments: Annotated[list[str] | None, typer.Argument(help="The script's own arguments.")] = None,
     from_microbatch: Annotated[
-        bool, typer.Option("--from-microbatch", help="Also tell what would change for micro-batch queries.")
+        bool, typer.Option("--from-microbatch", help="Also report what would change for micro-batch queries.")
     ] = False,
     master: Annotated[str | None, typer.Option(help="Check against this Spark master, not the script's own.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
-    """Check the queries of a script before they run, with the fix where something is wrong.
+    """Check the queries of a script before they run, and show the fix for each finding.
 
-    The script is run as it is, except that its streams are not started: neither their sinks nor their checkpoints are
-    touched. Exit code 0 if all is clear, 1 if a query is blocked, 2 for wrong usage.
+    The script runs as it is, except that its streams are not started. Sinks and checkpoints are not touched.
+    Exit code 0 if all is clear, 1 if a query is blocked, 2 for wrong usage.
     """
     with console.status("Checking…"):
         found = check_script(script, arguments or [], from_micro_batch=from_microbatch, master=master)

@@ -27,7 +27,7 @@ class Modes(StrEnum):
 
 def demo(
     seconds: Annotated[
-        int, typer.Option(min=10, help="How long to measure Real-Time Mode; micro-batch is measured for 30 s at most.")
+        int, typer.Option(min=10, help="Seconds to measure Real-Time Mode. Micro-batch is measured for at most 30.")
     ] = 120,
     rate: Annotated[int, typer.Option(min=1, max=20_000, help="Payments per second.")] = 200,
     mode: Annotated[Modes, typer.Option(help="Which mode to run.")] = Modes.both,
@@ -35,14 +35,14 @@ def demo(
         str | None, typer.Option(help="A Kafka cluster to use instead of an embedded broker.")
     ] = None,
     checkpoint_location: Annotated[
-        Path | None, typer.Option(help="Folder for checkpoints; its disk is part of what you measure.")
+        Path | None, typer.Option(help="Folder for checkpoints. Its disk is part of the measurement.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder for the plot and the figures.", show_default="in the cache folder")
     ] = None,
     keep: Annotated[
         bool,
-        typer.Option("--keep", help="Afterwards, run on in Real-Time Mode until Ctrl-C, to look at the dashboard."),
+        typer.Option("--keep", help="Keep running in Real-Time Mode until Ctrl-C, to look at the dashboard."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON on standard output.")] = False,
 ) -> None:

@@ -19,7 +19,7 @@ def doctor(
     checkpoint_location: Annotated[Path | None, typer.Option(help="A folder that must be writable.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
-    """Check what a real-time query needs, with the fix where something is wrong."""
+    """Check whether this machine is ready for real-time queries, and show the fix for each problem."""
     output = Console(highlight=False)
 
     def show(finding: Finding) -> None:

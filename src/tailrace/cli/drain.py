@@ -18,12 +18,12 @@ def drain(
         str | None, typer.Argument(help="The application's dashboard.", show_default="the one on this machine")
     ] = None,
     query: Annotated[str | None, typer.Option(help="Only the query with this name or id.")] = None,
-    timeout: Annotated[float, typer.Option(help="How many seconds the commit may take.")] = 60.0,
+    timeout: Annotated[float, typer.Option(help="Seconds the commit may take.")] = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was drained as JSON on standard output.")] = False,
 ) -> None:
-    """End a running application's queries with everything committed, so that the next run repeats nothing.
+    """Commit the open epoch of a running application's queries and stop them, so the next run repeats nothing.
 
-    On another machine, the application's token is taken from the environment variable TAILRACE_TOKEN.
+    For an application on another machine, set its token in the environment variable TAILRACE_TOKEN.
     """
     drained = drain_at(url or default_url("drain"), query, timeout)
     if as_json:

@@ -26,9 +26,9 @@ def explain(
     master: Annotated[str | None, typer.Option(help="Plan for this Spark master, not the script's own.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
-    """Show how the queries of a script would run: stages, shuffles, slots, and what happens when an epoch ends.
+    """Show how the queries of a script would run: stages, shuffles, slots and epoch boundaries.
 
-    The script is run as it is, except that its streams are not started.
+    The script runs as it is, except that its streams are not started.
     """
     with console.status("Planning…"):
         shapes = shapes_in(script, arguments or [], master)

@@ -10,16 +10,18 @@ import typer
 from tailrace._broker import background as background
 from tailrace._process.console import console, working
 
-kafka = typer.Typer(help="An Apache Kafka broker in the background, on 127.0.0.1.", no_args_is_help=True)
+kafka = typer.Typer(help="Run an Apache Kafka broker in the background, on 127.0.0.1.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 
 
 @kafka.command()
 def start(
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Listen here.", show_default="a free port")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port to listen on.", show_default="a free port")
+    ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option(help="Create this topic, as NAME or NAME:PARTITIONS; may be repeated.")
+        list[str] | None, typer.Option(help="Create this topic: NAME or NAME:PARTITIONS. May be repeated.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -43,7 +45,7 @@ def stop() -> None:
 
 @kafka.command()
 def status(as_json: Json = False) -> None:
-    """Say whether the broker runs; exit code 1 if not."""
+    """Show the broker's address. Exit code 1 if none is running."""
     running = background.status()
     if running is None:
         print(json.dumps({"running": False})) if as_json else console.print("No broker is running.")

@@ -45,34 +45,36 @@ def run(
         Path, typer.Argument(help="The Python script that starts the queries.", exists=True, dir_okay=False)
     ],
     arguments: Annotated[list[str] | None, typer.Argument(help="The script's own arguments.")] = None,
-    restarts: Annotated[int, typer.Option(help="How many restarts in a row.", min=0)] = 10,
+    restarts: Annotated[int, typer.Option(help="Maximum number of restarts in a row.", min=0)] = 10,
     stable_after: Annotated[
-        float, typer.Option(help="So many seconds in good health make all restarts available again.", min=0)
+        float, typer.Option(help="Reset the restart counter after this many healthy seconds.", min=0)
     ] = 600.0,
-    backoff: Annotated[float, typer.Option(help="Seconds before the first restart; then twice as many.", min=0)] = 2.0,
-    backoff_limit: Annotated[float, typer.Option(help="Never more seconds than these.", min=0)] = 60.0,
+    backoff: Annotated[
+        float, typer.Option(help="Seconds before the first restart, doubled for each further one.", min=0)
+    ] = 2.0,
+    backoff_limit: Annotated[float, typer.Option(help="Maximum seconds between restarts.", min=0)] = 60.0,
     query_grace: Annotated[
-        float, typer.Option(help="Seconds in which the script may itself restart a query that failed.", min=0)
+        float, typer.Option(help="Seconds the script has to restart a failed query itself.", min=0)
     ] = 30.0,
-    drain_timeout: Annotated[float, typer.Option(help="Seconds that the drain at the end may take.", min=0)] = 60.0,
+    drain_timeout: Annotated[float, typer.Option(help="Seconds a drain may take on shutdown.", min=0)] = 60.0,
     health_port: Annotated[
         int, typer.Option(help="Serve /health and /ready on this port.", show_default="a free one")
     ] = 0,
-    health_host: Annotated[str, typer.Option(help="… and on this address; 0.0.0.0 for all.")] = "127.0.0.1",
+    health_host: Annotated[str, typer.Option(help="Address of the health server; 0.0.0.0 for all.")] = "127.0.0.1",
     incidents: Annotated[
         Path | None, typer.Option(help="Folder for incident reports.", file_okay=False, show_default="the state folder")
     ] = None,
     show_spark_log: Annotated[
-        bool, typer.Option("--show-spark-log", help="Print Spark's log on standard error as well.")
+        bool, typer.Option("--show-spark-log", help="Also print Spark's log on standard error.")
     ] = False,
 ) -> None:
-    """Run an application under supervision: restart it when it fails, drain it when it is to end.
+    """Run an application under supervision: restart it when it fails, drain it on shutdown.
 
-    A thin layer over spark-submit: any other option in front of the script is spark-submit's. SIGTERM and Ctrl-C drain
-    the queries, so that the next run repeats nothing; the second one stops at once.
+    A thin layer over spark-submit: any other option before the script is passed to spark-submit. SIGTERM and Ctrl-C
+    drain the queries, so the next run repeats nothing. A second signal stops at once.
 
-    Exit code 0 if drained or ended well, 3 if no restart would help, 4 if the restarts are used up, 5 if it could
-    not be drained, 130 or 143 if stopped at once, 1 if it could not begin, 2 for wrong usage.
+    Exit code 0 if drained or finished, 3 if no restart would help, 4 if the restarts are used up, 5 if the drain
+    failed, 130 or 143 if stopped at once, 1 if it could not start, 2 for wrong usage.
     """
     given: Arguments = ctx.meta[TAKEN_APART]
     refuse_what_cannot_be_supervised(given)

@@ -24,36 +24,38 @@ from tailrace.size import (
 
 def size(
     stages: Annotated[str | None, typer.Option(help="Partitions of the source, then of each shuffle: 8,20,20.")] = None,
-    topic: Annotated[str | None, typer.Option(help="Read the source's partitions from the broker.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Read the number of source partitions from the broker.")] = None,
     bootstrap_servers: Annotated[str | None, typer.Option(help="The Kafka cluster that has the topic.")] = None,
     shuffle_partitions: Annotated[
-        list[int] | None, typer.Option(help="With --topic: partitions of a shuffle; may be repeated.")
+        list[int] | None, typer.Option(help="With --topic: partitions of a shuffle. May be repeated.")
     ] = None,
     dashboard: Annotated[
-        str | None, typer.Option(help="Take what is not given from the application behind this dashboard.")
+        str | None, typer.Option(help="Take missing figures from the application behind this dashboard.")
     ] = None,
     query: Annotated[str | None, typer.Option(help="With --dashboard: the query with this name or id.")] = None,
     rate: Annotated[float | None, typer.Option(help="Rows that arrive per second.")] = None,
     throughput: Annotated[
-        float | None, typer.Option(help="Rows per second that the query can do, measured with a backlog.")
+        float | None, typer.Option(help="Rows per second the query can process, measured with a backlog.")
     ] = None,
-    measured_cores: Annotated[float | None, typer.Option(help="CPU cores that the throughput was measured on.")] = None,
-    keys: Annotated[int | None, typer.Option(help="Keys that the query keeps state for.")] = None,
+    measured_cores: Annotated[float | None, typer.Option(help="CPU cores the throughput was measured on.")] = None,
+    keys: Annotated[int | None, typer.Option(help="Number of keys with state.")] = None,
     state_bytes_per_key: Annotated[
-        float | None, typer.Option(help="Key and value together.", show_default="--row-bytes, or 100")
+        float | None, typer.Option(help="Bytes of a key and its value together.", show_default="--row-bytes, or 100")
     ] = None,
-    row_bytes: Annotated[float | None, typer.Option(help="Width of a row.")] = None,
+    row_bytes: Annotated[float | None, typer.Option(help="Bytes of a row.")] = None,
     boundary_ms: Annotated[
         float | None,
-        typer.Option(help="How long nothing is read between epochs.", show_default="an estimate"),
+        typer.Option(help="Pause at an epoch boundary, in milliseconds.", show_default="an estimate"),
     ] = None,
-    utilisation: Annotated[float, typer.Option(help="How busy the cores may be.")] = 0.5,
-    cores_per_executor: Annotated[int, typer.Option(help="Task slots of an executor.")] = 4,
-    recovery_s: Annotated[float, typer.Option(help="How long the replay after a failure may take.")] = 60.0,
-    plot: Annotated[Path | None, typer.Option(help="Draw what the checkpoint interval costs, as .png or .svg.")] = None,
+    utilisation: Annotated[float, typer.Option(help="Target utilisation of the cores, from 0 to 1.")] = 0.5,
+    cores_per_executor: Annotated[int, typer.Option(help="Task slots per executor.")] = 4,
+    recovery_s: Annotated[float, typer.Option(help="Seconds a replay after a failure may take.")] = 60.0,
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot the cost of the checkpoint interval, as .png or .svg.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
-    """Say which slots, cores and memory a query needs, and how often it should commit."""
+    """Compute the slots, cores and memory a query needs, and how often it should commit."""
     _refuse_contradictions(stages, topic, bootstrap_servers, shuffle_partitions, dashboard, query)
     run = _run_behind(dashboard, query) if dashboard else None
     shape = _shape(stages, topic, bootstrap_servers, shuffle_partitions, run)

@@ -28,7 +28,7 @@ def top(
     url: Annotated[
         str | None, typer.Argument(help="The application's dashboard.", show_default="the one on this machine")
     ] = None,
-    window: Annotated[Window, typer.Option(help="Over which time.")] = Window.ten_seconds,
+    window: Annotated[Window, typer.Option(help="Time window of the figures.")] = Window.ten_seconds,
     query: Annotated[str | None, typer.Option(help="Only the query with this name or id.")] = None,
     once: Annotated[bool, typer.Option("--once", help="Show the figures once and exit.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print them once as JSON on standard output.")] = False,

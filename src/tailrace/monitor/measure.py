@@ -79,9 +79,11 @@ class Measurement:
 def measure(query: StreamingQuery) -> Iterator[Measurement]:
     """Measure part of a query's run.
 
-    with tailrace.measure(query) as measurement:
-        ...
-    print(measurement.latency)
+        with tailrace.measure(query) as measurement:
+            ...
+        print(measurement.latency)
+
+    The figures cover the time inside the block.
     """
     monitor = monitor_of(session_of_this_process())
     monitor.refresh()
