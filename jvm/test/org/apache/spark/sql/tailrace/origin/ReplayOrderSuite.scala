@@ -3,8 +3,6 @@ package org.apache.spark.sql.tailrace.origin
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.connector.read.InputPartition
-import org.apache.spark.sql.tailrace.origin.ReplayOrder.RowKey
-import org.apache.spark.sql.tailrace.sink.kafka.SourceId
 
 class ReplayOrderSuite extends munit.FunSuite {
   private val a = 0
