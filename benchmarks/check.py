@@ -1,4 +1,4 @@
-"""Measure how long a check takes. Prints the table of docs/guide/check.md."""
+"""Measure how long a check takes. Prints the table of docs/benchmarks/check.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Measure the way from the start of a process to its first row out, by part, with bare Spark and with Tailrace.
 
-Prints a table of docs/operate/epoch-boundaries.md.
+Prints a table of docs/benchmarks/epoch-boundaries.md.
 The row is in the topic before the process starts; the packages and jars are in their
 caches, and so are the files in the system's.
 """

@@ -1,6 +1,6 @@
 """Measure the settings that `tailrace.configure` chooses, each against Spark's own default.
 
-Prints a table in Markdown for docs/reference/configuration.md. Every variant is run twice, in turn, so that a
+Prints a table in Markdown for docs/benchmarks/defaults.md. Every variant is run twice, in turn, so that a
 slow moment of the machine does not fall on one of them alone. Epochs last five minutes: no epoch
 boundary is inside a measured window.
 """

@@ -2,7 +2,7 @@
 
 Each side has a JVM of its own and does the same: a query is warmed up with short epochs, then records are sent at a
 fixed rate for two minutes with epochs of ten seconds. The pause is the longest silence of the output around the end of
-an epoch. Prints the tables of docs/operate/epoch-boundaries.md, and whether the bars hold.
+an epoch. Prints the tables of docs/benchmarks/epoch-boundaries.md, and whether the bars hold.
 """
 
 from __future__ import annotations

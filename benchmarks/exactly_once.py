@@ -1,6 +1,7 @@
 """Measure what it costs to write each row once, and what a drain with a restart costs.
 
-Prints the tables of docs/guide/guarantees.md. Latency: Spark's Kafka sink, `tailrace-kafka` and `tailrace-kafka` with
+Prints the tables of docs/benchmarks/exactly-once.md.
+Latency: Spark's Kafka sink, `tailrace-kafka` and `tailrace-kafka` with
 transactions of 20 ms, in turn and several times in one session, so that a slow moment of the machine does not fall on
 one of them alone. The consumer reads committed records. Epochs last five minutes: no epoch boundary is inside a
 measured window. Drain: a query under load is drained and started again at once, all within one measured window.

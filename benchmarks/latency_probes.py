@@ -1,6 +1,6 @@
 """Measure what the probes inside the engine cost, and whether they tell the truth.
 
-Prints the tables of docs/guide/load-test.md. What is compared is measured in one run and in turns.
+Prints the tables of docs/benchmarks/live-latency.md. What is compared is measured in one run and in turns.
 """
 
 from __future__ import annotations

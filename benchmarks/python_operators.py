@@ -1,6 +1,6 @@
 """Measure Python functions in Real-Time Mode against the same query without one, and against micro-batch.
 
-Prints the tables of docs/guide/python.md.
+Prints the tables of docs/benchmarks/python.md.
 What is compared is measured in one run and in turns, so that a slow moment of
 the machine does not fall on one side alone.
 """

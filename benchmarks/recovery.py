@@ -1,6 +1,6 @@
 """Measure how long a query takes to come back after SIGKILL, by part, and how that grows with the open epoch.
 
-Prints the table of docs/operate/operations.md.
+Prints the table of docs/benchmarks/recovery.md.
 A driver with one query is killed when its epoch has been open for so long,
 and started again at once; records go on coming. Process, session and query are what the driver tells; new rows are
 seen by a consumer of its own: rows of records that were sent after the kill, from every partition, so that all that was

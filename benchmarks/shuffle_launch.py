@@ -1,7 +1,7 @@
 """Measure what the streaming shuffle takes at the start of each epoch, from Spark's own log.
 
 Every epoch each writer starts a server, and each reader asks the driver for the writers until all are known, every ten
-milliseconds, and connects to each. Prints a table of docs/operate/epoch-boundaries.md.
+milliseconds, and connects to each. Prints a table of docs/benchmarks/epoch-boundaries.md.
 """
 
 from __future__ import annotations

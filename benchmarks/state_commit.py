@@ -1,6 +1,6 @@
 """Measure how the pause between epochs grows with the keys that changed in an epoch and with those that are kept.
 
-Prints a table of docs/operate/epoch-boundaries.md.
+Prints a table of docs/benchmarks/epoch-boundaries.md.
 A count by key is kept in RocksDB; in every epoch some of the keys get a row.
 """
 

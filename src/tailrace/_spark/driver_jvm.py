@@ -11,7 +11,7 @@ from typing import Any
 from pyspark import SparkContext
 
 OPTIONS_KEY = "spark.driver.extraJavaOptions"
-# It does less work with every write to memory than Java's default for servers (G1): docs/operate/epoch-boundaries.md.
+# Less work per write to memory than G1, Java's default for servers: docs/benchmarks/epoch-boundaries.md.
 COLLECTOR = "-XX:+UseParallelGC"
 
 _ANY_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
