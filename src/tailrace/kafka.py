@@ -249,7 +249,7 @@ def launch(folder: Path, jars: list[Path], log: Path, *, owned: bool) -> subproc
     command = [require_java().command, *JVM_FLAGS]
     command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
     command += ["-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS"]
-    command += ["-cp", class_path, "tailrace.broker.OwnedBroker"]
+    command += ["-cp", class_path, "org.apache.spark.sql.tailrace.internals.kafka.OwnedBroker"]
     command += [str(_properties(folder)), cluster_id, str(folder) if owned else "-"]
     with log.open("ab") as output:
         return subprocess.Popen(

@@ -3,292 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import re
+from contextlib import closing
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from tailrace._spark.defaults import REAL_TIME_DEFAULTS
+from tailrace._spark.plugin import plugin_jar, spark_jars
+from tests.helpers.class_files import ClassPath, Reference, references_of
 
-CLASSES_WE_TOUCH = [
-    "org.apache.spark.api.plugin.SparkPlugin",
-    "org.apache.spark.api.python.BasePythonRunner",
-    "org.apache.spark.api.python.PythonRunner",
-    "org.apache.spark.api.python.SpecialLengths",
-    "org.apache.spark.sql.SparkSessionExtensions",
-    "org.apache.spark.sql.catalyst.expressions.CurrentCatalog",
-    "org.apache.spark.sql.catalyst.expressions.CurrentDatabase",
-    "org.apache.spark.sql.catalyst.expressions.CurrentTimeZone",
-    "org.apache.spark.sql.catalyst.expressions.CurrentUser",
-    "org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation",
-    "org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement",
-    "org.apache.spark.sql.execution.CollectMetricsExec",
-    "org.apache.spark.sql.execution.ColumnarRule",
-    "org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec",
-    "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec",
-    "org.apache.spark.sql.execution.exchange.ShuffleExchangeExec",
-    "org.apache.spark.sql.execution.python.ArrowEvalPythonExec",
-    "org.apache.spark.sql.execution.python.BatchEvalPythonExec",
-    "org.apache.spark.sql.execution.python.MapInArrowExec",
-    "org.apache.spark.sql.execution.python.MapInPandasExec",
-    "org.apache.spark.sql.catalyst.plans.logical.TransformWithStateInPySpark",
-    "org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation",
-    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkPythonBaseRunner",
-    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer",
-    "org.apache.spark.sql.execution.python.streaming.ValueStateInfo",
-    "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$CancellableFSDataOutputStream",
-    "org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWatermarkExec",
-    "org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter",
-    "org.apache.spark.sql.execution.streaming.operators.stateful.join.JoinStateManagerStoreGenerator",
-    "org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec",
-    "org.apache.spark.sql.execution.streaming.sources.ForeachWriterTable",
-    "org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend",
-    "org.apache.kafka.common.header.internals.RecordHeader",
-    "org.apache.spark.sql.execution.streaming.RealTimeTrigger",
-    "org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist",
-    "org.apache.spark.util.MavenUtils",
-]
-METHODS_WE_CALL = {
-    "org.apache.spark.sql.catalyst.expressions.SessionWindow$": {"marker"},
-    "org.apache.spark.sql.execution.aggregate.BaseAggregateExec": {
-        "aggregateAttributes",
-        "aggregateExpressions",
-        "groupingExpressions",
-        "initialInputBufferOffset",
-        "numShufflePartitions",
-        "requiredChildDistributionExpressions",
-        "resultExpressions",
-    },
-    "org.apache.spark.sql.execution.aggregate.MergingSessionsExec": {"sessionExpression"},
-    "org.apache.spark.sql.execution.streaming.GenericBufferAggregationIterator": {"newAggregationBuffer"},
-    "org.apache.spark.sql.execution.streaming.ProjectAggregationBufferExec": {"isFinalAggregate"},
-    "org.apache.spark.sql.execution.streaming.operators.stateful.SessionWindowStateStoreRestoreExec": {
-        "eventTimeWatermarkForLateEvents",
-    },
-    "org.apache.spark.sql.execution.streaming.operators.stateful.SessionWindowStateStoreSaveExec": {
-        "applyRemovingRowsOlderThanWatermark",
-        "keyWithoutSessionExpressions",
-        "outputMode",
-        "sessionExpression",
-        "stateFormatVersion",
-        "watermarkPredicateForDataForEviction",
-        "watermarkPredicateForDataForLateEvents",
-    },
-    "org.apache.spark.sql.execution.streaming.operators.stateful.StreamingSessionWindowStateManager": {
-        "getNumColsForPrefixKey",
-        "getStateKeySchema",
-        "getStateValueSchema",
-        "removeByValueCondition",
-    },
-    "org.apache.spark.api.python.BasePythonRunner": {"newWriter"},
-    "org.apache.spark.api.python.BasePythonRunner$Writer": {"open", "exception"},
-    "org.apache.spark.api.python.LocalPythonWorkerHandle": {"pid", "terminationDiagnostics"},
-    "org.apache.spark.api.python.PythonWorkerUtils": {"readUTF", "receiveAccumulatorUpdates", "writeBytes"},
-    "org.apache.spark.sql.execution.python.ArrowPythonRunner": {"getPythonRunnerConfMap"},
-    "org.apache.spark.sql.execution.python.BatchEvalPythonExec": {"getInputIterator"},
-    "org.apache.spark.sql.execution.python.EvaluatePython": {"makeFromJava", "registerPicklers", "toJava"},
-    "org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor."
-    "ImplicitGroupingKeyTracker": {"setImplicitKey"},
-    "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan": {"isStateful"},
-    "org.apache.spark.sql.catalyst.trees.TreePattern": {"CURRENT_LIKE"},
-    "org.apache.spark.sql.catalyst.analysis.ResolveDeduplicate": {"computeKeys"},
-    "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker": {
-        "checkAdditionalRealTimeModeConstraints",
-        "checkForStreaming",
-    },
-    "org.apache.spark.sql.execution.ObjectOperator": {"deserializeRowToObject"},
-    "org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec": {
-        "child",
-        "copy",
-        "groupingAttributes",
-        "hasInitialState",
-        "isRealTimeMode",
-        "keyDeserializer",
-        "statefulProcessor",
-        "timeMode",
-    },
-    # A processor of ours, with rows as Spark has them.
-    "org.apache.spark.sql.catalyst.encoders.ExpressionEncoder$": {"apply"},
-    "org.apache.spark.sql.catalyst.encoders.RowEncoder$": {"encoderFor"},
-    "org.apache.spark.sql.catalyst.plans.logical.SerializeFromObject": {"serializer"},
-    "org.apache.spark.sql.catalyst.plans.logical.TransformWithState": {
-        "dataAttributes",
-        "groupingAttributes",
-        "keyEncoder",
-        "outputObjAttr",
-        "valueDeserializer",
-    },
-    "org.apache.spark.sql.catalyst.util.IntervalUtils": {"getDuration", "stringToInterval"},
-    "org.apache.spark.sql.classic.Dataset": {"ofRows"},
-    "org.apache.spark.sql.streaming.StatefulProcessorHandle": {"getValueState"},
-    "org.apache.spark.sql.streaming.StatefulProcessor": {
-        "getHandle",
-        "handleExpiredTimer",
-        "handleInputRows",
-        "setHandle",
-    },
-    "org.apache.spark.sql.catalyst.expressions.InterpretedPredicate": {"eval"},
-    "org.apache.spark.sql.execution.streaming.operators.stateful.EventTimeWatermarkExec": {"delayMs"},
-    "org.apache.spark.sql.execution.streaming.operators.stateful.WatermarkSupport$": {
-        "findEventTimeColumn",
-        "watermarkExpression",
-    },
-    "org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec": {
-        "condition",
-        "eventTimeWatermarkForEviction",
-        "eventTimeWatermarkForLateEvents",
-        "outputMode",
-        "stateFormatVersion",
-        "stateStoreNames",
-        "stateWatermarkPredicates",
-    },
-    "org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper": {
-        "StateStoreAwareZipPartitionsHelper",
-        "getStateWatermark",
-        "getStateWatermarkPredicates",
-    },
-    "org.apache.spark.sql.execution.streaming.operators.stateful.join.SupportsEvictByCondition": {
-        "evictAndReturnByKeyCondition",
-        "evictAndReturnByValueCondition",
-        "evictByKeyCondition",
-        "evictByValueCondition",
-    },
-    "org.apache.spark.sql.execution.streaming.operators.stateful.join.SupportsEvictByTimestamp": {
-        "evictAndReturnByTimestamp",
-        "evictByTimestamp",
-    },
-    "org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager": {
-        "append",
-        "apply",
-        "commit",
-        "getJoinedRows",
-        "getJoinedRowsAndRemoveMatched",
-        "getLatestCheckpointInfo",
-        "getStateStoreCheckpointIds",
-        "mergeStateStoreCheckpointInfo",
-        "metrics",
-    },
-    "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager": {
-        "create",
-        "createAtomic",
-        "createCheckpointDirectory",
-        "list",
-        "mkdirs",
-    },
-    "org.apache.spark.sql.catalyst.expressions.XXH64": {"hashUnsafeBytes"},
-    "org.apache.spark.sql.connector.read.streaming.ReportsSinkMetrics": {"metrics"},
-    "org.apache.spark.sql.internal.SharedState": {"activeStreamingQueries"},
-    "org.apache.spark.kafka010.KafkaConfigUpdater": {"build", "setAuthenticationConfigIfNeeded"},
-    "org.apache.kafka.clients.producer.KafkaProducer": {
-        "beginTransaction",
-        "close",
-        "commitTransaction",
-        "flush",
-        "initTransactions",
-        "send",
-    },
-    "org.apache.kafka.clients.consumer.KafkaConsumer": {
-        "assign",
-        "beginningOffsets",
-        "endOffsets",
-        "partitionsFor",
-        "poll",
-        "position",
-        "seek",
-    },
-    "org.apache.kafka.clients.producer.RecordMetadata": {"offset", "partition", "topic"},
-    "org.apache.kafka.common.header.Headers": {"lastHeader"},
-    "org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata": {"setSessionConf", "conf"},
-    "org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution": {"executedPlan", "isRealTimeMode"},
-    "org.apache.spark.sql.execution.streaming.runtime.StreamExecution": {
-        "analyzedPlan",
-        "committedOffsets",
-        "getLatestExecutionContext",
-        "outputMode",
-        "resolvedCheckpointRoot",
-        "sink",
-        "trigger",
-    },
-    "org.apache.spark.sql.execution.CollectMetricsExec": {"collectedMetrics", "resetMetrics"},
-    "org.apache.spark.sql.execution.datasources.v2.LowLatencyClock": {"getTimeMillis", "setClock"},
-    "org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream": {
-        "addData",
-        "createReaderFactory",
-        "deserializeOffset",
-        "latestOffset",
-    },
-    "org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStreamOffset": {"partitionNums"},
-    "org.apache.spark.sql.classic.StreamingQueryManager": {"startQuery"},
-    "org.apache.spark.util.ManualClock": {"advance", "getTimeMillis", "waitTillTime"},
-    "org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec": {
-        "batchDurationMs",
-        "copy",
-        "inputPartitions",
-        "readerFactory",
-        "scan",
-        "start",
-    },
-    "org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead": {"getOffset", "nextWithTimeout"},
-    "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution": {"BATCH_ID_KEY"},
-    "org.apache.spark.SparkThrowable": {"getSqlState"},
-    "org.apache.spark.sql.catalyst.plans.logical.TransformWithStateInPySpark": {
-        "copy",
-        "leftAttributes",
-        "rightAttributes",
-        "userFacingDataType",
-    },
-    "org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2Relation": {"realTimeModeDuration"},
-    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec": {
-        "copy",
-        "requiredChildOrdering",
-        "validateAndMaybeEvolveStateSchema",
-        "validateAndWriteStateSchema",
-    },
-    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer": {"handleTimerRequest"},
-    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkPythonBaseRunner": {
-        "closeServerSocketChannelSilently",
-        "initStateServer",
-    },
-    "org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor."
-    "StatefulProcessorHandleImpl": {"doTtlCleanup", "getExpiredTimers", "registerTimer"},
-    "org.apache.spark.sql.execution.streaming.state.StateStore": {"commit", "get"},
-    "org.apache.spark.util.NextIterator": {"closeIfNeeded"},
-    "org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite": {"writeSupport"},
-    # Of the connector, called by their shape.
-    "org.apache.spark.sql.kafka010.KafkaBatchInputPartition": {"offsetRange"},
-    "org.apache.spark.sql.kafka010.KafkaMicroBatchStream": {"kafkaOffsetReader"},
-    "org.apache.spark.sql.kafka010.KafkaOffsetRange": {"fromOffset", "topicPartition"},
-    "org.apache.spark.sql.kafka010.KafkaOffsetReaderAdmin": {"driverKafkaParams"},
-    "org.apache.spark.sql.kafka010.ConsumerStrategy": {"assignedTopicPartitions", "createAdmin", "createConsumer"},
-    "org.apache.kafka.clients.consumer.Consumer": {"assign", "poll", "seekToEnd", "unsubscribe"},
-    "org.apache.kafka.clients.consumer.ConsumerRecord": {"timestamp", "timestampType"},
-    "org.apache.kafka.clients.admin.Admin": {"close", "create", "listOffsets"},
-    "org.apache.kafka.clients.admin.OffsetSpec": {"latest"},
-    "org.apache.spark.sql.SparkSessionExtensions": {
-        "injectColumnar",
-        "injectHintResolutionRule",
-        "injectPlannerStrategy",
-        "injectPreCBORule",
-    },
-    "org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement": {"inputQuery", "outputMode", "sink", "trigger"},
-    "org.apache.spark.util.ThreadUtils": {"newDaemonSingleThreadScheduledExecutor"},
-    "org.apache.spark.util.MavenUtils": {"buildIvySettings", "loadIvySettings", "resolveMavenCoordinates"},
-}
-FIELDS_WE_OPEN = {
-    "org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer": {"outputStream"},
-    "org.apache.spark.sql.execution.python.streaming.PythonForeachWriter": {"func", "schema"},
-    "org.apache.spark.sql.kafka010.KafkaRowWriter": {"callback"},
-    "org.apache.spark.sql.kafka010.KafkaOffsetReaderAdmin": {"consumerStrategy"},
-    "org.apache.spark.sql.classic.DataStreamWriter": {
-        "ds",
-        "extraOptions",
-        "foreachWriter",
-        "outputMode",
-        "source",
-        "trigger",
-    },
-}
+ROOT = Path(__file__).resolve().parents[2]
+
+# Packages that the plugin's classes refer to and that it does not bring; its own inherit from them.
+OTHERS_PACKAGES = ("org/apache/spark/", "org/apache/kafka/", "tailrace/")
 # What `tailrace_worker` puts its own in the place of, or calls.
 NAMES_IN_PYSPARKS_WORKER = {
     "pyspark.daemon": {"manager", "worker"},
@@ -359,16 +91,38 @@ def class_for(jvm: Any, name: str) -> Any:
         return None
 
 
-def test_classes_of_the_engine(jvm: Any) -> None:
-    assert [name for name in CLASSES_WE_TOUCH if class_for(jvm, name) is None] == []
+def test_the_plugin_links_to_this_installation(spark: SparkSession, jvm: Any) -> None:
+    """Every class and member that the compiled plugin names is there: Kafka's client is compiled against stubs."""
+    jars = [Path(urlsplit(jar).path) for jar in spark.sparkContext.getConf().get("spark.jars", "").split(",")]
+    references = references_of(plugin_jar(), to=OTHERS_PACKAGES)
+    owners = {reference.owner for reference in references}
+    assert "org/apache/kafka/clients/producer/KafkaProducer" in owners
+    assert "org/apache/spark/sql/execution/datasources/v2/RealTimeStreamScanExec" in owners
+
+    def names_in_jdk(name: str) -> set[str]:
+        found = class_for(jvm, name.replace("/", "."))
+        return {member.getName() for member in [*found.getMethods(), *found.getFields()]} if found else set()
+
+    with closing(ClassPath([*spark_jars().glob("*.jar"), *jars, plugin_jar()], names_in_jdk)) as installed:
+        assert not installed.has(Reference("org/apache/kafka/clients/producer/KafkaProducer", "flush", "(I)V", False))
+        missing = [reference for reference in references if not installed.has(reference)]
+    assert [str(reference) for reference in sorted(missing, key=str)] == []
 
 
-def test_methods_of_the_engine(jvm: Any) -> None:
-    missing = []
-    for name, wanted in METHODS_WE_CALL.items():
-        found = {method.getName() for method in class_for(jvm, name).getMethods()}
-        missing += [f"{name}.{method}" for method in sorted(wanted - found)]
-    assert missing == []
+def test_what_the_plugin_reaches_by_name(jvm: Any) -> None:
+    contract = jvm.org.apache.spark.sql.tailrace.internals.Contract
+    named = set(contract.ofSession())
+    assert "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution.extraOptions" in named
+    assert "org.apache.spark.sql.kafka010.KafkaRowWriter.callback" in named
+    assert list(contract.missing()) == []
+
+
+def test_all_that_reach_by_name_are_in_the_contract() -> None:
+    internals = ROOT / "jvm/src/org/apache/spark/sql/tailrace/internals"
+    sources = [file.read_text(encoding="utf-8") for file in internals.rglob("*.scala")]
+    users = {name for source in sources for name in re.findall(r"object (\w+) extends ByName", source)}
+    listed = set(re.findall(r"^    (\w+)[,)]", (internals / "Contract.scala").read_text(), re.MULTILINE))
+    assert users - {"OwnedBroker"} == listed
 
 
 def test_the_client_of_pysparks_state_server() -> None:
@@ -379,14 +133,6 @@ def test_the_client_of_pysparks_state_server() -> None:
             call for call, value in vars(getattr(importlib.import_module(module), client)).items() if callable(value)
         }
         assert calls == wanted, name
-
-
-def test_fields_of_the_engine(jvm: Any) -> None:
-    missing = []
-    for name, wanted in FIELDS_WE_OPEN.items():
-        found = {field.getName().rpartition("$$")[2] for field in class_for(jvm, name).getDeclaredFields()}
-        missing += [f"{name}.{field}" for field in sorted(wanted - found)]
-    assert missing == []
 
 
 def test_names_in_pysparks_worker() -> None:

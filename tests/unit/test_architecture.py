@@ -16,7 +16,7 @@ MAX_SCALA_LINES = 350
 # To be split; take a name off when it is.
 STILL_TOO_LONG = {"WorkerExchange.scala"}
 
-BASE = ("internals", "internals/kafka", "plan", "origin", "metrics", "errors")
+BASE = ("internals/names", "internals/kafka", "internals", "plan", "origin", "metrics", "errors")
 OPERATORS = tuple(f"operators/{name}" for name in ("input", "state", "origin", "python", "join", "session"))
 SHARED_OPERATORS = OPERATORS[:2]
 EPOCH = ("epoch/drain", "epoch/warmup", "epoch")
@@ -80,6 +80,19 @@ def test_nothing_in_the_plugin_knows_its_entry_points() -> None:
             # The registry of supported operators names classes in texts; imports would be a cycle.
             assert f"import {PACKAGE}" not in text, file
     assert sorted(knowing) == []
+
+
+def test_only_internals_reach_by_name() -> None:
+    """So that an upgrade of Spark or Kafka starts in that folder."""
+    reflection = re.compile(
+        r"reflectiveCalls|\bgetDeclared\w+|setAccessible|\bget(Method|Methods|Field|Fields|Constructors?)\b(?=[.(])"
+        r"|\bClass\.forName|java\.lang\.reflect|org\.apache\.spark\.sql\.kafka010|type \w+ = \{ *def "
+    )
+    names = {*scala_files()} - {*(PLUGIN / "internals").rglob("*.scala"), *(SCALA / "tailrace/support").glob("*.scala")}
+    found = [
+        f"{file.name}: {match[0]}" for file in names for match in reflection.finditer(file.read_text(encoding="utf-8"))
+    ]
+    assert sorted(found) == []
 
 
 @pytest.mark.parametrize("folder", sorted(MAY_IMPORT))

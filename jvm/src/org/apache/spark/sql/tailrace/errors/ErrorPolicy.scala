@@ -2,12 +2,11 @@ package org.apache.spark.sql.tailrace.errors
 
 import java.util.UUID
 
-import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
-import org.apache.spark.sql.tailrace.internals.KafkaStream
-import org.apache.spark.sql.tailrace.internals.kafka.ClientOptions
+import org.apache.spark.sql.tailrace.internals.QueryOptions
+import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaStream}
 import org.apache.spark.sql.tailrace.plan.{RehearsedPlan, Stages}
 
 import tailrace.TailraceException
@@ -41,7 +40,7 @@ object ErrorPolicy {
       Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY)).filterNot(_ => RehearsedPlan.isOne(plan))
         .flatMap(id => Option(plan.session.sharedState.activeStreamingQueries.get(UUID.fromString(id))))
     execution.filter(_ => Stages.reads(plan)).collect { case run: MicroBatchExecution =>
-      from(optionsOf(run), plan, run.id)
+      from(QueryOptions.of(run), plan, run.id)
     }
       .getOrElse(Fail)
   }
@@ -73,13 +72,6 @@ object ErrorPolicy {
       // A topic that appears later is reached like the others.
       KafkaStream.offsetsIn(scan.start).keys.map(_._1 -> options).toSeq :+ ("" -> options)
   }.flatten.toMap
-
-  private def optionsOf(run: MicroBatchExecution): Map[String, String] = {
-    val field = classOf[MicroBatchExecution].getDeclaredFields.find(_.getName.endsWith("extraOptions")).getOrElse(
-      throw new NoSuchFieldException("MicroBatchExecution.extraOptions"))
-    field.setAccessible(true)
-    CaseInsensitiveMap(field.get(run).asInstanceOf[Map[String, String]])
-  }
 
   private def bad(problem: String, fix: String) = new TailraceException("TAILRACE_BAD_ERROR_POLICY", s"$problem.", fix)
 }

@@ -1,13 +1,10 @@
 package org.apache.spark.sql.tailrace.metrics
 
-import java.lang.reflect.Field
-
-import scala.util.control.NonFatal
-
 import org.apache.kafka.clients.producer.{Callback, RecordMetadata}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.DataWriter
+import org.apache.spark.sql.tailrace.internals.kafka.KafkaRowWriter
 
 /** A writer that calls back when the broker has acknowledged a row. */
 trait TellsOfAcknowledgements {
@@ -32,16 +29,10 @@ private final class OfOwnSink(writer: TellsOfAcknowledgements, probe: SinkProbe)
   override protected def use(observer: Callback): Unit = writer.observer = observer
 }
 
-/**
- * Spark's Kafka sink gives its one callback to the producer with each row; for a row that is timed another takes its
- * place, which knows the row and calls the sink's own.
- */
-private final class OfSparksSink(writer: DataWriter[InternalRow], callback: Field, probe: SinkProbe)
-    extends KafkaAcknowledgements(probe) {
-  private val sinks = callback.get(writer).asInstanceOf[Callback]
-
+/** For a row that is timed, a callback that knows the row takes the place of the sink's own, and calls it. */
+private final class OfSparksSink(writer: KafkaRowWriter, probe: SinkProbe) extends KafkaAcknowledgements(probe) {
   override protected def use(observer: Callback): Unit =
-    callback.set(writer, if (observer == null) sinks else new Both(sinks, observer))
+    writer.callback = if (observer == null) writer.original else new Both(writer.original, observer)
 }
 
 private final class Both(first: Callback, second: Callback) extends Callback {
@@ -70,27 +61,9 @@ private final class Acknowledged(
 }
 
 private[metrics] object KafkaAcknowledgements {
-  private val RowWriter = "org.apache.spark.sql.kafka010.KafkaRowWriter"
-
   /** None for another sink, and for a connector that keeps its callback elsewhere. */
   def of(writer: DataWriter[InternalRow], probe: SinkProbe): Option[KafkaAcknowledgements] = writer match {
     case own: TellsOfAcknowledgements => Some(new OfOwnSink(own, probe))
-    case other => ofSparks(other, probe)
-  }
-
-  private def ofSparks(writer: DataWriter[InternalRow], probe: SinkProbe): Option[KafkaAcknowledgements] = {
-    val classes = Iterator.iterate[Class[_]](writer.getClass)(_.getSuperclass).takeWhile(_ != null)
-    classes.find(_.getName == RowWriter).flatMap { rowWriter =>
-      try {
-        val callback = rowWriter.getDeclaredField("callback")
-        callback.setAccessible(true)
-        val acknowledgements = new OfSparksSink(writer, callback, probe)
-        // A JVM that does not allow it says so here, and not at each row.
-        acknowledgements.expectNone()
-        Some(acknowledgements)
-      } catch {
-        case NonFatal(_) | _: LinkageError => None
-      }
-    }
+    case other => KafkaRowWriter.of(other).map(new OfSparksSink(_, probe))
   }
 }

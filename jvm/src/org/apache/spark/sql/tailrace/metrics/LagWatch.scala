@@ -1,12 +1,13 @@
 package org.apache.spark.sql.tailrace.metrics
 
-import java.util.{HashMap => JHashMap, Map => JMap}
+import java.util.{Map => JMap}
 import java.util.concurrent.{ConcurrentHashMap, Future => JFuture, ScheduledFuture, TimeUnit}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.tailrace.internals.kafka.{KafkaAdmin, KafkaPartition}
 import org.apache.spark.util.ThreadUtils
 
 /**
@@ -23,7 +24,7 @@ private[metrics] final class LagWatch extends Logging {
   private var asking: Option[ScheduledFuture[_]] = None
 
   /** From now on the run reads these partitions; the parameters are those of its Kafka client. */
-  def watch(run: String, source: String, params: JMap[String, Object], partitions: Set[Object]): Unit = {
+  def watch(run: String, source: String, params: JMap[String, Object], partitions: Set[AnyRef]): Unit = {
     if (!Option(watched.get((run, source))).exists(_.topicPartitions == partitions)) {
       Option(watched.put((run, source), new Asked(params, partitions))).foreach(_.close())
     }
@@ -61,38 +62,22 @@ private[metrics] final class LagWatch extends Logging {
 
 private object LagWatch {
   private val PeriodMs = 1000L
-  val GiveUpAfterMs = "3000"
+  val GiveUpAfterMs = 3000L
 
   private lazy val timer = ThreadUtils.newDaemonSingleThreadScheduledExecutor("tailrace-lag")
 }
 
-/** The partitions of one source, and a client to ask for their newest offsets. By name: Kafka is the user's to bring. */
-private final class Asked(params: JMap[String, Object], val topicPartitions: Set[Object]) {
-  import scala.language.reflectiveCalls
-  private type TopicPartition = { def topic(): String; def partition(): Int }
-  private type Offset = { def offset(): Long }
-  private type Answer = { def all(): JFuture[JMap[Object, Object]] }
-
-  private val loader = Thread.currentThread().getContextClassLoader
-  private val admin = Class.forName("org.apache.kafka.clients.admin.Admin", true, loader)
-  private val spec = Class.forName("org.apache.kafka.clients.admin.OffsetSpec", true, loader)
-  private val client: Object = {
-    val own = new JHashMap[String, Object](params)
-    own.put("default.api.timeout.ms", LagWatch.GiveUpAfterMs)
-    own.put("request.timeout.ms", LagWatch.GiveUpAfterMs)
-    own.put("client.id", "tailrace-lag")
-    admin.getMethod("create", classOf[JMap[_, _]]).invoke(null, own)
-  }
-  private val request = topicPartitions.map(_ -> spec.getMethod("latest").invoke(null)).toMap.asJava
-  private val listOffsets = admin.getMethod("listOffsets", classOf[JMap[_, _]])
-  private var pending: Option[JFuture[JMap[Object, Object]]] = None
+/** The partitions of one source, and a client to ask for their newest offsets. */
+private final class Asked(params: JMap[String, Object], val topicPartitions: Set[AnyRef]) {
+  private val client = KafkaAdmin.open(KafkaAdmin.impatient(params, "tailrace-lag", LagWatch.GiveUpAfterMs))
+  private var pending: Option[JFuture[JMap[AnyRef, AnyRef]]] = None
   private var answer: Seq[(String, Int, Long)] = Nil
 
   /** Takes the last question's answer, if it is there, and asks again. */
   def ask(): Unit = synchronized {
     if (pending.forall(_.isDone)) {
       answer = pending.flatMap(done => Try(done.get()).toOption).fold(answer)(read)
-      pending = Some(listOffsets.invoke(client, request).asInstanceOf[Answer].all())
+      pending = Some(client.newestOffsets(topicPartitions))
     }
   }
 
@@ -102,14 +87,9 @@ private final class Asked(params: JMap[String, Object], val topicPartitions: Set
     told
   }
 
-  def close(): Unit = synchronized {
-    // At once: nobody waits for what is under way.
-    admin.getMethod("close", classOf[java.time.Duration]).invoke(client, java.time.Duration.ZERO)
-  }
+  def close(): Unit = synchronized(client.close())
 
-  private def read(found: JMap[Object, Object]): Seq[(String, Int, Long)] = found.asScala.toSeq.map {
-    case (place, info) =>
-      val partition = place.asInstanceOf[TopicPartition]
-      (partition.topic(), partition.partition(), info.asInstanceOf[Offset].offset())
+  private def read(found: JMap[AnyRef, AnyRef]): Seq[(String, Int, Long)] = found.asScala.toSeq.map { case (at, info) =>
+    (KafkaPartition.topicOf(at), KafkaPartition.partitionOf(at), KafkaAdmin.offsetIn(info))
   }
 }

@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.streaming.StreamingQueryListener._
-import org.apache.spark.sql.tailrace.internals.{KafkaPartition, KafkaStream}
+import org.apache.spark.sql.tailrace.internals.kafka.{KafkaPartition, KafkaStream}
 import org.apache.spark.sql.tailrace.plan.StageShape
 
 /**

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.tailrace.origin
 
 import org.apache.spark.sql.connector.read.InputPartition
-import org.apache.spark.sql.tailrace.internals.KafkaPartition
+import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 
 /** A partition of a source. */
 final case class SourcePartition(topic: String, partition: Int)

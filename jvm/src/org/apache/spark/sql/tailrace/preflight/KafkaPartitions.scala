@@ -1,55 +1,27 @@
 package org.apache.spark.sql.tailrace.preflight
 
-import java.util.{HashMap => JHashMap, Map => JMap}
-import java.util.concurrent.{ExecutionException, TimeoutException}
-
-import scala.language.reflectiveCalls
-
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
-import org.apache.spark.sql.tailrace.internals.KafkaStream
+import org.apache.spark.sql.tailrace.internals.kafka.{KafkaAdmin, KafkaErrors, KafkaStream}
 
 /** How many partitions a Kafka source has now, asked of its brokers with the source's own options, and not for long. */
 private[preflight] object KafkaPartitions {
-  private val GiveUpAfterMs = "4000"
-
-  private type Strategy = {
-    def createAdmin(params: JMap[String, Object]): AutoCloseable
-  }
+  private val GiveUpAfterMs = 4000L
 
   /** The partitions as Kafka's client has them, or what was in the way. */
-  def of(stream: MicroBatchStream): Either[KafkaProblem, Set[Object]] = KafkaStream.clientParams(stream) match {
+  def of(stream: MicroBatchStream): Either[KafkaProblem, Set[AnyRef]] = KafkaStream.clientParams(stream) match {
     case None => Left(KafkaProblem("unknown", "this version of the Kafka connector is not known to Tailrace"))
-    case Some(params) => ask(stream, params)
+    case Some(params) =>
+      try Right(KafkaStream.partitionsOf(stream, KafkaAdmin.impatient(params, "tailrace-check", GiveUpAfterMs)))
+      catch {
+        case failure: Exception => Left(problemOf(failure))
+      }
   }
 
-  private def ask(stream: MicroBatchStream, params: JMap[String, Object]): Either[KafkaProblem, Set[Object]] =
-    try {
-      val patient = new JHashMap[String, Object](params)
-      patient.put("default.api.timeout.ms", GiveUpAfterMs)
-      patient.put("request.timeout.ms", GiveUpAfterMs)
-      patient.put("client.id", "tailrace-check")
-      val strategy = KafkaStream.consumerStrategy(stream)
-      val admin = strategy.asInstanceOf[Strategy].createAdmin(patient)
-      try {
-        val assigned = strategy.getClass.getMethods.find(_.getName == "assignedTopicPartitions").get
-        assigned.setAccessible(true)
-        Right(assigned.invoke(strategy, admin).asInstanceOf[Set[Object]])
-      } finally admin.close()
-    } catch {
-      case failure: Exception => Left(problemOf(failure))
-    }
-
-  private def problemOf(failure: Throwable): KafkaProblem = failure match {
-    case wrapped @ (_: ExecutionException | _: java.lang.reflect.InvocationTargetException)
-        if wrapped.getCause != null =>
-      problemOf(wrapped.getCause)
-    case _: TimeoutException => KafkaProblem("unreachable", failure.getMessage)
-    case _ if failure.getClass.getSimpleName == "UnknownTopicOrPartitionException" =>
-      KafkaProblem("no_topic", failure.getMessage)
-    case _ if failure.getClass.getSimpleName == "TimeoutException" => KafkaProblem("unreachable", failure.getMessage)
-    case _ if failure.getClass.getSimpleName == "KafkaException" && failure.getCause != null =>
-      problemOf(failure.getCause)
-    case _ => KafkaProblem("refused", Option(failure.getMessage).getOrElse(failure.toString))
+  private def problemOf(failure: Throwable): KafkaProblem = KafkaErrors.causeOf(failure) match {
+    case Some(cause) => problemOf(cause)
+    case None if KafkaErrors.isTimeout(failure) => KafkaProblem("unreachable", failure.getMessage)
+    case None if KafkaErrors.isUnknownTopic(failure) => KafkaProblem("no_topic", failure.getMessage)
+    case None => KafkaProblem("refused", Option(failure.getMessage).getOrElse(failure.toString))
   }
 }
 

@@ -19,6 +19,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryWrapper
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 import org.apache.spark.sql.tailrace.epoch.CheckRealTimePlan
+import org.apache.spark.sql.tailrace.internals.StreamWriterFields
 import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, SessionWindows}
 import org.apache.spark.sql.tailrace.sink.kafka.{MatchIdentity, MatchObstacle}
 
@@ -54,7 +55,8 @@ object Preflight {
     compact(render(running ~ ("running" -> true)))
   }
 
-  def isRealTime(writer: DataStreamWriter[_]): Boolean = WriterFields.triggerOf(writer).isInstanceOf[RealTimeTrigger]
+  def isRealTime(writer: DataStreamWriter[_]): Boolean =
+    StreamWriterFields.triggerOf(writer).isInstanceOf[RealTimeTrigger]
 
   def optionsOf(writer: DataStreamWriter[_]): String = compact(render(new WriterFields(writer).options))
 

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.tailrace.preflight
 
 import scala.jdk.CollectionConverters._
-import scala.language.reflectiveCalls
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -10,7 +9,7 @@ import org.apache.spark.sql.connector.catalog.{SupportsRead, TableCapability}
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, SupportsRealTimeMode}
 import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation
 import org.apache.spark.util.Utils
-import org.apache.spark.sql.tailrace.internals.KafkaStream
+import org.apache.spark.sql.tailrace.internals.kafka.{KafkaPartition, KafkaStream}
 
 /**
  * What a query reads.
@@ -34,8 +33,6 @@ private[preflight] final case class Source(
 }
 
 private[preflight] object Sources {
-  private type TopicPartition = { def topic(): String }
-
   /** Every source once for each time that it is read; those that are the same are equal. */
   def of(query: LogicalPlan): Seq[LogicalPlan] = query.collect {
     case relation: StreamingRelationV2 => relation
@@ -69,14 +66,12 @@ private[preflight] object Sources {
       source.copy(
         realTime = true,
         partitions = partitions.toOption.map(_.size),
-        topics = partitions.toOption.toSeq.flatten.map(topicOf).distinct.sorted,
+        topics = partitions.toOption.toSeq.flatten.map(KafkaPartition.topicOf).distinct.sorted,
         problem = partitions.left.toOption,
         agesMs = if (sampleMs > 0) partitions.toSeq.flatMap(KafkaAges.during(sampleMs, stream, _)) else Nil)
     case _: SupportsRealTimeMode => source.copy(realTime = true)
     case _ => source
   }
-
-  private def topicOf(partition: Object): String = partition.asInstanceOf[TopicPartition].topic()
 
   /** A stream as the query would make it, for as long as somebody looks; its notes go to a folder of their own. */
   private def withStream(

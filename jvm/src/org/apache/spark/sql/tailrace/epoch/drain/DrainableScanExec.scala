@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, Par
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, PartitionOffset, SupportsRealTimeRead}
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead.RecordStatus
 import org.apache.spark.sql.execution.datasources.v2.{LowLatencyClock, RealTimeStreamScanExec}
-import org.apache.spark.sql.tailrace.internals.KafkaPartition
+import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 import org.apache.spark.sql.tailrace.metrics.TaskIdentity
 
 /**

@@ -2,22 +2,26 @@ package org.apache.spark.sql.tailrace.internals.kafka
 
 import java.util.{Map => JMap}
 
-/** Parts of Spark's Kafka connector that are called by name: the plugin is compiled without it. */
-object KafkaConnector {
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.tailrace.internals.names.ByName
+
+/** Spark's delegation tokens for Kafka. */
+private[internals] object KafkaConnector extends ByName {
   private val Updater = "org.apache.spark.kafka010.KafkaConfigUpdater"
+  private val updater = constructor(Updater, "java.lang.String", "scala.collection.immutable.Map")
+  private val setAuthentication = method(Updater, "setAuthenticationConfigIfNeeded")
+  private val build = method(Updater, "build")
   // Appears in the connector's log.
   private val Module = "tailrace-kafka"
 
-  /** The settings of a client with Spark's delegation tokens; none if the connector has another shape. */
-  def withDelegationTokens(settings: Map[String, String]): Option[JMap[String, Object]] = {
-    val params: Map[String, Object] = settings
+  /** The settings of a client with the tokens; none if the connector has another shape. */
+  def withDelegationTokens(settings: Map[String, String]): Option[JMap[String, Object]] =
     try {
-      val updater = Class.forName(Updater, true, Thread.currentThread().getContextClassLoader)
-      val made = updater.getConstructors.head.newInstance(Module, params)
-      updater.getMethod("setAuthenticationConfigIfNeeded").invoke(made)
-      Some(updater.getMethod("build").invoke(made).asInstanceOf[JMap[String, Object]])
+      val made = updater.make(Module, settings)
+      setAuthentication.call[AnyRef](made)
+      Some(build.call[JMap[String, Object]](made))
     } catch {
-      case _: ReflectiveOperationException => None
+      case NonFatal(_) | _: LinkageError => None
     }
-  }
 }

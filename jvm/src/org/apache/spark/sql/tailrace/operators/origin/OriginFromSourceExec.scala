@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
-import org.apache.spark.sql.tailrace.internals.KafkaPartition
+import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 import org.apache.spark.sql.tailrace.metrics.{LiveFigures, MicroClock, Sampling, SourceProbe}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, KnowsSourcePartitions, SourcePartitions}
 

@@ -19,6 +19,7 @@ import org.apache.spark.sql.execution.streaming.sources.ForeachWriterTable
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.tailrace.internals.PythonForeach
 import org.apache.spark.sql.tailrace.origin.UsesOrigins
 
 /**
@@ -89,22 +90,11 @@ object PythonForeachTable {
   def replacing(sink: Table): Option[PythonForeachTable] = sink match {
     case foreach: ForeachWriterTable[_] =>
       foreach.writer match {
-        case writer: PythonForeachWriter => Some(new PythonForeachTable(functionOf(writer), schemaOf(writer)))
+        case writer: PythonForeachWriter =>
+          Some(new PythonForeachTable(PythonForeach.functionOf(writer), PythonForeach.schemaOf(writer)))
         case _ => None
       }
     case _ => None
-  }
-
-  private def functionOf(writer: PythonForeachWriter): PythonFunction = fieldOf(writer, "func")
-  private def schemaOf(writer: PythonForeachWriter): StructType = fieldOf(writer, "schema")
-
-  // Spark keeps both to itself; the contract test watches over their names.
-  private def fieldOf[T](writer: PythonForeachWriter, name: String): T = {
-    val field = classOf[PythonForeachWriter].getDeclaredFields
-      .find(field => field.getName == name || field.getName.endsWith("$$" + name))
-      .getOrElse(throw new NoSuchFieldException(s"PythonForeachWriter.$name"))
-    field.setAccessible(true)
-    field.get(writer).asInstanceOf[T]
   }
 }
 

@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.python.streaming.{TransformWithStateInPySparkPythonBaseRunner, TransformWithStateInPySparkStateServer}
 import org.apache.spark.sql.execution.streaming.state.StateMessage.{StateResponseWithLongTypeVal, TimerRequest}
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.sql.tailrace.internals.EngineClock
+import org.apache.spark.sql.tailrace.internals.{EngineClock, StateServerOutput}
 
 /**
  * One who knows a processor, and serves its worker the state of the task: Spark's own server, in a thread of its own.
@@ -128,21 +128,13 @@ private final class TimelyStateServer(
     (if (asksForWatermark) time.tell() else None).fold(super.handleTimerRequest(message))(answer)
   }
 
+  // Set when the worker has connected.
+  private lazy val output = StateServerOutput.of(this)
+
   private def answer(watermarkMs: Long): Unit = {
     val bytes = StateResponseWithLongTypeVal.newBuilder().setStatusCode(0).setValue(watermarkMs).build().toByteArray
-    val out = TimelyStateServer.outputStream.get(this).asInstanceOf[DataOutputStream]
-    out.writeInt(bytes.length)
-    out.write(bytes)
-  }
-}
-
-private object TimelyStateServer {
-  // Spark's server keeps it to itself.
-  private val outputStream = {
-    val field =
-      classOf[TransformWithStateInPySparkStateServer].getDeclaredFields.find(_.getName.endsWith("outputStream")).get
-    field.setAccessible(true)
-    field
+    output.writeInt(bytes.length)
+    output.write(bytes)
   }
 }
 

@@ -14,8 +14,7 @@ import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
-import org.apache.spark.sql.tailrace.internals.KafkaStream
-import org.apache.spark.sql.tailrace.internals.kafka.Producers
+import org.apache.spark.sql.tailrace.internals.kafka.{KafkaStream, Producers}
 import org.apache.spark.sql.tailrace.metrics.TaskIdentity
 import org.apache.spark.sql.tailrace.origin.{RowIdentity, UsesOrigins}
 import org.apache.spark.sql.tailrace.plan.Stages

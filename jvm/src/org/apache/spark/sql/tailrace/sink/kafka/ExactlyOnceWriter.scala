@@ -14,7 +14,7 @@ import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 import org.apache.spark.sql.tailrace.errors.BadRecordHandler
 import org.apache.spark.sql.tailrace.metrics.TellsOfAcknowledgements
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, Ordinals, SourceId, SourcePosition}
-import org.apache.spark.sql.tailrace.internals.kafka.Producers
+import org.apache.spark.sql.tailrace.internals.kafka.{KafkaErrors, Producers}
 import org.apache.spark.sql.tailrace.internals.kafka.Producers.Producer
 
 import tailrace.TailraceException
@@ -216,7 +216,7 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
   private def settleFailures(): Unit = {
     // Within a transaction nothing can be left out: it is void as a whole.
     val goesOn = epoch.onError.goesOn && transactions == null
-    acknowledged.takeFailures(isOfOneRow = reason => goesOn && reason.getClass.getName == TooLarge).foreach {
+    acknowledged.takeFailures(isOfOneRow = reason => goesOn && KafkaErrors.isRecordTooLarge(reason)).foreach {
       case (position, reason) => poison.handle(position, reason)
     }
   }
@@ -258,7 +258,6 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
 
 private object ExactlyOnceWriter {
   private val NoHeaders = Array.empty[Header]
-  private val TooLarge = "org.apache.kafka.common.errors.RecordTooLargeException"
 }
 
 /** What the brokers have said; told by the producer's thread, asked by the task's. */

@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.kafka.clients.consumer.KafkaConsumer
 import org.apache.kafka.common.TopicPartition
 
-import org.apache.spark.sql.tailrace.internals.kafka.ClientOptions
+import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaErrors}
 
 import tailrace.TailraceException
 
@@ -96,7 +96,7 @@ final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
     try use(consumer)
     catch {
       // Kafka's own is not known to Spark as the end of a query that was stopped.
-      case stopped: RuntimeException if stopped.getClass.getName == Interrupted =>
+      case stopped: RuntimeException if KafkaErrors.isInterrupt(stopped) =>
         throw new InterruptedException("stopped while the output was read back")
     } finally consumer.close(Duration.ZERO)
   }
@@ -109,7 +109,6 @@ object OutputReadBack {
   private val PollFor = Duration.ofMillis(200)
   // Longer than a transaction may stay open by default.
   private val PatienceNanos = 90L * 1000 * 1000 * 1000
-  private val Interrupted = "org.apache.kafka.common.errors.InterruptException"
 }
 
 /**

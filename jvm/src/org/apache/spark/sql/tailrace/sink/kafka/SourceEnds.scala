@@ -2,8 +2,7 @@ package org.apache.spark.sql.tailrace.sink.kafka
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
-import org.apache.spark.sql.tailrace.internals.KafkaStream
-import org.apache.spark.sql.tailrace.internals.kafka.ClientOptions
+import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaStream}
 import org.apache.spark.sql.tailrace.sink.kafka.MatchesAhead.LastRecords
 
 private[kafka] object SourceEnds {

@@ -1,7 +1,9 @@
-package tailrace.broker
+package org.apache.spark.sql.tailrace.internals.kafka
 
 import java.io.File
 import java.nio.file.Files
+
+import org.apache.spark.sql.tailrace.internals.names.ByName
 
 /**
  * Runs Apache Kafka in this JVM for as long as its owner lives. The owner holds the other end of
@@ -12,16 +14,18 @@ import java.nio.file.Files
  * and the folder to remove ("-" to keep running without an owner). Kafka's classes are called by name because the plugin is compiled
  * against Spark's jars alone.
  */
-object OwnedBroker {
+object OwnedBroker extends ByName {
+  private val format = method("kafka.tools.StorageTool", "execute", "[Ljava.lang.String;", "java.io.PrintStream")
+  private val start = method("kafka.Kafka", "main", "[Ljava.lang.String;")
+
   def main(arguments: Array[String]): Unit = {
     val (properties, clusterId, folder) = (arguments(0), arguments(1), arguments(2))
     if (folder != "-") haltWithOwner(new File(folder))
     if (clusterId != "-") {
       // One word with the option: a random id may begin with a dash.
-      val format = Array("format", s"--cluster-id=$clusterId", "--config", properties)
-      call("kafka.tools.StorageTool", "execute", format, System.out)
+      format.callStatic[AnyRef](Array("format", s"--cluster-id=$clusterId", "--config", properties), System.out)
     }
-    call("kafka.Kafka", "main", Array(properties))
+    start.callStatic[AnyRef](Array(properties))
   }
 
   private def haltWithOwner(folder: File): Unit = {
@@ -40,14 +44,5 @@ object OwnedBroker {
   private def delete(file: File): Unit = {
     if (!Files.isSymbolicLink(file.toPath)) Option(file.listFiles).toSeq.flatten.foreach(delete)
     file.delete()
-  }
-
-  private def call(className: String, method: String, arguments: AnyRef*): Unit = {
-    val found = Class.forName(className).getMethods.find { candidate =>
-      candidate.getName == method && candidate.getParameterCount == arguments.size
-    }
-    val target = found.getOrElse(throw new NoSuchMethodException(s"$className.$method"))
-    target.invoke(null, arguments: _*)
-    ()
   }
 }
