@@ -45,7 +45,7 @@ docs: plugin ## Write the pages that are generated.
 site: $(READY) ## Build the documentation into build/site, and check every link.
 	@$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/mkdocs build --quiet
-	@echo "build/site/index.html"
+	@echo "build/site is ready. To search it: $(BIN)/python -m http.server --directory build/site"
 
 wheel: plugin ## Build dist/tailrace-*.whl with the plugin inside.
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .

@@ -51,8 +51,9 @@ def public_names(module: ModuleType) -> list[str]:
         for name, one in vars(module).items()
         if inspect.isclass(one) and one.__module__ == module.__name__ and not name.startswith("_")
     ]
-    # The errors have a section of their own.
-    return [name for name in names if module.__name__ == "tailrace.errors" or not name.endswith("Error")]
+    # The errors have a section of their own, and `__version__` needs no description.
+    own = [name for name in names if module.__name__ == "tailrace.errors" or not name.endswith("Error")]
+    return [name for name in own if not name.startswith("__")]
 
 
 def _name(module: str, name: str, thing: Any) -> Iterator[str]:
