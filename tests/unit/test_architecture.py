@@ -19,7 +19,8 @@ STILL_TOO_LONG = {"WorkerExchange.scala"}
 BASE = ("internals/names", "internals/kafka", "internals", "plan", "origin", "metrics", "errors")
 OPERATORS = tuple(f"operators/{name}" for name in ("input", "state", "origin", "python", "join", "session"))
 SHARED_OPERATORS = OPERATORS[:2]
-EPOCH = ("epoch/drain", "epoch/warmup", "epoch")
+SINKS = ("sink", "sink/kafka")
+EPOCH = ("epoch/context", "epoch/drain", "epoch/rules", "epoch")
 
 # What each folder may import, from the bottom of the tree to its top.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -27,9 +28,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "operators/input": BASE,
     "operators/state": (*BASE, "operators/input"),
     **dict.fromkeys(OPERATORS[2:], (*BASE, *SHARED_OPERATORS)),
-    "sink/kafka": BASE,
-    **{folder: (*BASE, *OPERATORS, "sink/kafka", *EPOCH[:position]) for position, folder in enumerate(EPOCH)},
-    "preflight": (*BASE, *OPERATORS, "sink/kafka", *EPOCH),
+    "sink": BASE,
+    "sink/kafka": (*BASE, "sink"),
+    **{folder: (*BASE, *OPERATORS, *SINKS, *EPOCH[:position]) for position, folder in enumerate(EPOCH)},
+    "preflight": (*BASE, *OPERATORS, *SINKS, *EPOCH),
     # Nobody imports these two.
     "checkpoint": BASE,
     "testing": BASE,
@@ -103,3 +105,36 @@ def test_every_scala_folder_is_on_the_map(folder: str) -> None:
 def test_scala_files_are_small() -> None:
     lines = {file.name: len(file.read_text(encoding="utf-8").splitlines()) for file in scala_files()}
     assert {name for name, count in lines.items() if count > MAX_SCALA_LINES} <= STILL_TOO_LONG
+
+
+# Effects of any kind: Kafka, locks and waiting, registries, and what depends on the thread that plans.
+EFFECTS = (
+    "org.apache.kafka",
+    "SparkEnv",
+    "SparkContext",
+    "sparkContext",
+    "LocalProperty",
+    "register(",
+    "LiveFigures",
+    "Drains",
+    "Await",
+    "synchronized",
+    "wait(",
+    "activeStreamingQueries",
+    "mutable",
+    "Rehears",
+)
+
+
+@pytest.mark.parametrize("file", sorted((PLUGIN / "epoch" / "rules").glob("*.scala")), ids=lambda file: file.stem)
+def test_rules_of_an_epoch_have_no_effects(file: Path) -> None:
+    """What has effects is prepared before, in `PrepareEpoch`, and the rules only see its result."""
+    text = file.read_text(encoding="utf-8")
+    assert [word for word in EFFECTS if word in text] == []
+    assert not re.search(r"\bvar ", text), "a rule keeps nothing"
+
+
+def test_every_rule_of_an_epoch_is_listed() -> None:
+    """Each in one line that says what it does."""
+    listed = re.findall(r"^    (\w+),? // \S.+\.$", (PLUGIN / "epoch" / "EpochRules.scala").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(file.stem for file in (PLUGIN / "epoch" / "rules").glob("*.scala"))

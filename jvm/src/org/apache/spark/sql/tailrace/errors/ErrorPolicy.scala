@@ -4,10 +4,7 @@ import java.util.UUID
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
-import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
-import org.apache.spark.sql.tailrace.internals.QueryOptions
 import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaStream}
-import org.apache.spark.sql.tailrace.plan.{RehearsedPlan, Stages}
 
 import tailrace.TailraceException
 
@@ -33,19 +30,8 @@ object ErrorPolicy {
   val LimitKey = "errorsPerMinute"
   private val DefaultLimit = 60
 
-  /** Of the query that is being planned: from the options of its writer. */
-  def of(plan: SparkPlan): ErrorPolicy = {
-    val context = plan.session.sparkContext
-    val execution =
-      Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY)).filterNot(_ => RehearsedPlan.isOne(plan))
-        .flatMap(id => Option(plan.session.sharedState.activeStreamingQueries.get(UUID.fromString(id))))
-    execution.filter(_ => Stages.reads(plan)).collect { case run: MicroBatchExecution =>
-      from(QueryOptions.of(run), plan, run.id)
-    }
-      .getOrElse(Fail)
-  }
-
-  private def from(options: Map[String, String], plan: SparkPlan, query: UUID): ErrorPolicy = {
+  /** From the options of a query's writer; its plan tells how to reach the brokers that it reads from. */
+  def of(options: Map[String, String], query: UUID, plan: SparkPlan): ErrorPolicy = {
     val perMinute = options.get(LimitKey).fold(DefaultLimit) { text =>
       text.trim.toIntOption.filter(_ > 0).getOrElse(throw bad(
         s"$LimitKey is '$text', which is no number",

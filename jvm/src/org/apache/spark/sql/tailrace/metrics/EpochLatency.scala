@@ -1,5 +1,6 @@
 package org.apache.spark.sql.tailrace.metrics
 
+import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.InternalRow
@@ -43,6 +44,13 @@ final class EpochLatency extends AccumulatorV2[(Int, Long), Long] {
 }
 
 object EpochLatency {
+  /** One that Spark brings together from the tasks. */
+  def registered(context: SparkContext): EpochLatency = {
+    val latency = new EpochLatency
+    context.register(latency)
+    latency
+  }
+
   private val Shares = Seq("p50_ms" -> 0.5, "p90_ms" -> 0.9, "p99_ms" -> 0.99, "p999_ms" -> 0.999, "max_ms" -> 1.0)
   private val Schema =
     StructType(StructField("rows", LongType) +: Shares.map(share => StructField(share._1, DoubleType)))
@@ -52,15 +60,8 @@ object EpochLatency {
  * Puts an epoch's percentiles into Spark's own progress, among the observed metrics, under the name `tailrace`. Spark
  * looks there for nodes of this kind; rows pass it untouched.
  */
-final class LatencyInProgressExec(query: SparkPlan, val accumulator: EpochLatency)
+final class LatencyInProgressExec(query: SparkPlan, accumulator: EpochLatency)
     extends CollectMetricsExec(LatencyInProgressExec.Name, Nil, query) {
-
-  def this(query: SparkPlan) = this(
-    query, {
-      val accumulator = new EpochLatency
-      query.session.sparkContext.register(accumulator)
-      accumulator
-    })
 
   override def collectedMetrics: Row = accumulator.row
   override def resetMetrics(): Unit = accumulator.reset()

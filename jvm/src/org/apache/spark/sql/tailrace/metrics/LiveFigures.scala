@@ -9,8 +9,6 @@ import org.json4s.jackson.JsonMethods.{compact, parse, render}
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
-import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.streaming.StreamingQueryListener._
 import org.apache.spark.sql.tailrace.internals.kafka.{KafkaPartition, KafkaStream}
 import org.apache.spark.sql.tailrace.plan.StageShape
@@ -62,19 +60,11 @@ object LiveFigures {
     health(report.executor) = (report.health.copy(pauses = pauses.takeRight(MostEvents)), hiccups)
   }
 
-  /** An epoch of a real-time query has been planned, in the query's own thread. */
-  def planned(plan: SparkPlan, stages: Seq[StageShape]): Unit = {
-    val context = plan.session.sparkContext
-    Option(context.getLocalProperty(TaskIdentity.RunKey)).foreach { run =>
-      val scans = plan.collect { case scan: RealTimeStreamScanExec => scan }
-      synchronized {
-        if (!shapes.get(run).contains(stages)) {
-          shapes(run) = stages
-          add(
-            ("event" -> "planned") ~ ("run" -> run) ~ ("epoch_ms" -> scans.map(_.batchDurationMs).headOption) ~
-              ("stages" -> stages.map(json)))
-        }
-      }
+  /** An epoch of a real-time run is about to be planned. Told only if it differs from the one before. */
+  def planned(run: String, epochMs: Option[Long], stages: Seq[StageShape]): Unit = synchronized {
+    if (!shapes.get(run).contains(stages)) {
+      shapes(run) = stages
+      add(("event" -> "planned") ~ ("run" -> run) ~ ("epoch_ms" -> epochMs) ~ ("stages" -> stages.map(json)))
     }
   }
 

@@ -9,7 +9,7 @@ import tailrace.support.{Operators, Support}
 /**
  * What can be told from the query as the user wrote it, before it is planned: the operations on the streaming path that
  * cannot run in Real-Time Mode. What depends on the planner's choice, such as how a table is joined, is left to
- * `CheckRealTimePlan`.
+ * `RefuseUnsupported`.
  */
 object LogicalOperators {
 

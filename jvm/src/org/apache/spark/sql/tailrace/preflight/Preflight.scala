@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.streaming.{ProcessingTimeTrigger, RealTime
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryWrapper
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
-import org.apache.spark.sql.tailrace.epoch.CheckRealTimePlan
+import org.apache.spark.sql.tailrace.epoch.rules.RefuseUnsupported
 import org.apache.spark.sql.tailrace.internals.StreamWriterFields
 import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, SessionWindows}
 import org.apache.spark.sql.tailrace.sink.kafka.{MatchIdentity, MatchObstacle}
@@ -159,7 +159,7 @@ object Preflight {
   /** What cannot run in Real-Time Mode; of what the planner made of it, only what says something new. */
   private def refused(query: LogicalPlan, planned: Option[SparkPlan]): Seq[JObject] = {
     val written = LogicalOperators.refusedNodes(query)
-    val chosen = planned.toSeq.flatMap(CheckRealTimePlan.supports).filter(_._1.level.isInstanceOf[Unsupported])
+    val chosen = planned.toSeq.flatMap(RefuseUnsupported.supports).filter(_._1.level.isInstanceOf[Unsupported])
     // A join that sorts brings its sorts along, and a sort its shuffle; a limit has operators that nobody has heard of.
     val alongWith = Set(Operators.Sort) ++ written.collectFirst { case (Operators.Sort, _) =>
       Operators.RangeRepartition

@@ -19,7 +19,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.util.Utils
-import org.apache.spark.sql.tailrace.plan.{OutputModes, RehearsedPlan, SessionWindows}
+import org.apache.spark.sql.tailrace.plan.{OutputModes, SessionWindows}
 
 /**
  * Plans the first epoch of a real-time query as Spark itself would, without a checkpoint, a sink or a broker: sources
@@ -44,8 +44,7 @@ private[preflight] final class Rehearsal(
       SQLConf.SORT_BEFORE_REPARTITION.key -> "false",
       SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL.key -> session.sessionState.conf.numShufflePartitions.toString,
       // It would only hide the operators.
-      SQLConf.WHOLESTAGE_CODEGEN_ENABLED.key -> "false",
-      RehearsedPlan.Key -> "true").foreach { case (key, value) => own.conf.set(key, value) }
+      SQLConf.WHOLESTAGE_CODEGEN_ENABLED.key -> "false").foreach { case (key, value) => own.conf.set(key, value) }
     recorded.foreach(OffsetSeqMetadata.setSessionConf(_, own.sessionState.conf))
     own
   }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.tailrace.preflight
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan}
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, PartitionOffset, SupportsRealTimeMode}
+import org.apache.spark.sql.tailrace.epoch.RehearsedSource
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -12,7 +13,8 @@ import org.apache.spark.sql.types.StructType
  */
 private[preflight] final case class RehearsedStream(source: String, number: Int, partitions: Int)
     extends MicroBatchStream
-    with SupportsRealTimeMode {
+    with SupportsRealTimeMode
+    with RehearsedSource {
 
   override def planInputPartitions(start: Offset): Array[InputPartition] =
     Array.fill(partitions)(RehearsedPartition)

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.tailrace.epoch.drain
 
-import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
@@ -9,47 +8,55 @@ import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, 
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead.RecordStatus
 import org.apache.spark.sql.execution.datasources.v2.{LowLatencyClock, RealTimeStreamScanExec}
 import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
-import org.apache.spark.sql.tailrace.metrics.TaskIdentity
 
 /**
  * Spark's own scan, whose epoch can be ended early: its readers then say that there are no more rows, as they do when
  * the epoch's time is over, and everything that follows is the usual end of an epoch. It can also be made to last longer, until
  * the rows of an older run are caught up with.
+ *
+ * @param run     whose drain ends it
+ * @param catchUp what to read before the epoch may end; none if time alone decides
  */
 final class DrainableScanExec(
     output: Seq[Attribute],
     @transient scan: Scan,
     @transient stream: MicroBatchStream,
     @transient start: Offset,
-    batchDurationMs: Long)
+    batchDurationMs: Long,
+    run: String,
+    catchUp: Option[CatchUp])
     extends RealTimeStreamScanExec(output, scan, stream, start, batchDurationMs) {
-  private var catchUp: Option[(Map[(String, Int), Long], Long)] = None
-
-  /** Lasts so long, and until these records have been read. */
-  def lasts(durationMs: Long, until: Map[(String, Int), Long]): Unit = catchUp = Some((until, durationMs))
 
   override lazy val readerFactory: PartitionReaderFactory = {
-    val targets = catchUp.map { case (until, durationMs) =>
+    val targets = catchUp.map { case CatchUp(until, durationMs) =>
       new CatchUpTargets(until, LowLatencyClock.getTimeMillis() + durationMs, output.indexWhere(_.name == "offset"))
     }
-    new DrainableReaderFactory(stream.createReaderFactory(), targets)
+    new DrainableReaderFactory(stream.createReaderFactory(), run, targets)
   }
 
   override def nodeName: String = "RealTimeStreamScan"
+  override protected def otherCopyArgs: Seq[AnyRef] = Seq(run, catchUp)
 }
+
+/**
+ * @param until      by topic and partition, the last record to read before the epoch may end
+ * @param durationMs how long the epoch lasts if there are no such records, or if they have been read by then
+ */
+final case class CatchUp(until: Map[(String, Int), Long], durationMs: Long)
 
 /** Which record of each partition to read before the epoch may end, and when it would end otherwise. */
 private final class CatchUpTargets(until: Map[(String, Int), Long], endsAt: Long, offsetColumn: Int)
     extends Serializable {
-  def of(partition: InputPartition): CatchUp = {
+  def of(partition: InputPartition): ReadProgress = {
     val target =
       KafkaPartition.of(partition).flatMap(at => until.get((at.topic, at.partition)).filter(_ >= at.fromOffset))
-    new CatchUp(target.getOrElse(CatchUp.None), endsAt, offsetColumn)
+    new ReadProgress(target.getOrElse(ReadProgress.NoTarget), endsAt, offsetColumn)
   }
 }
 
-private final class CatchUp(target: Long, val endsAt: Long, offsetColumn: Int) {
-  private var isBehind = target != CatchUp.None
+/** In a task: how far it is from the record that it has to read. */
+private final class ReadProgress(target: Long, val endsAt: Long, offsetColumn: Int) {
+  private var isBehind = target != ReadProgress.NoTarget
   private var lastReadAt = LowLatencyClock.getTimeMillis()
 
   def read(row: InternalRow, now: Long): Unit = if (isBehind) {
@@ -58,27 +65,29 @@ private final class CatchUp(target: Long, val endsAt: Long, offsetColumn: Int) {
   }
 
   /** A record that does not come any more, because Kafka has deleted it, is not waited for for ever. */
-  def isOver(now: Long): Boolean = !isBehind || now > math.max(endsAt, lastReadAt + CatchUp.PatienceMs)
+  def isOver(now: Long): Boolean = !isBehind || now > math.max(endsAt, lastReadAt + ReadProgress.PatienceMs)
 }
 
-private object CatchUp {
-  val None: Long = -1L
+private object ReadProgress {
+  val NoTarget: Long = -1L
   private val PatienceMs = 10000L
 }
 
-private final class DrainableReaderFactory(factory: PartitionReaderFactory, targets: Option[CatchUpTargets])
+private final class DrainableReaderFactory(
+    factory: PartitionReaderFactory,
+    run: String,
+    targets: Option[CatchUpTargets])
     extends PartitionReaderFactory {
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
     factory.createReader(partition) match {
       case reader: SupportsRealTimeRead[InternalRow @unchecked] =>
-        val run = TaskContext.get().getLocalProperty(TaskIdentity.RunKey)
         new DrainableReader(reader, run, targets.map(_.of(partition)).orNull)
       // Spark says what is wrong with it.
       case other => other
     }
 }
 
-private final class DrainableReader(reader: SupportsRealTimeRead[InternalRow], run: String, catchUp: CatchUp)
+private final class DrainableReader(reader: SupportsRealTimeRead[InternalRow], run: String, catchUp: ReadProgress)
     extends SupportsRealTimeRead[InternalRow] {
   import DrainableReader._
 

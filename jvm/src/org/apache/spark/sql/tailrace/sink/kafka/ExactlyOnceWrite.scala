@@ -6,18 +6,16 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.write.{PhysicalWriteInfo, WriterCommitMessage}
 import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.datasources.v2.{RealTimeStreamScanExec, WriteToDataSourceV2Exec}
+import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
-import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
-import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.internals.kafka.{KafkaStream, Producers}
-import org.apache.spark.sql.tailrace.metrics.TaskIdentity
 import org.apache.spark.sql.tailrace.origin.{RowIdentity, UsesOrigins}
 import org.apache.spark.sql.tailrace.plan.Stages
+import org.apache.spark.sql.tailrace.sink.{ExactlyOnceSink, PreparedSink, SinkEpoch}
 
 import tailrace.TailraceException
 
@@ -30,28 +28,31 @@ import tailrace.TailraceException
  */
 final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: String, tell: SinkCounts => Unit)
     extends StreamingWrite
+    with ExactlyOnceSink
     with Logging {
   import ExactlyOnceWrite._
 
   RecordColumns.check(schema, options.topic)
   private var prepared: Option[Prepared] = None
 
-  /** While the epoch is planned: gives what was written of it before, if that is to be replayed in the same order. */
-  def prepare(plan: SparkPlan, onError: ErrorPolicy): Option[Replayed] = {
+  override def prepare(begun: SinkEpoch): PreparedSink = {
+    val plan = begun.plan
     refuseWhatHasNoIdentity(plan)
-    val context = plan.session.sparkContext
-    val run = context.getLocalProperty(TaskIdentity.RunKey)
-    val epoch = context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY).toLong
     val starts = startsOf(plan)
-    val sinkRun = SinkRuns.of(run)(begin(plan, run, epoch, starts))
+    val sinkRun = SinkRuns.of(begun.run)(begin(begun, starts))
     val isStateful = plan.exists(_.isInstanceOf[StateStoreWriter])
     sinkRun.begins(starts)
-    prepared = Some(Prepared(sinkRun, run, isStateful, isJoin(plan), onError))
-    Option(sinkRun.written).filter(_ => isStateful && isOneStageFromTheSink(plan)).map(Replayed(_, starts))
+    prepared = Some(Prepared(sinkRun, begun.run, isStateful, isJoin(plan), begun.onError))
+    val replayed =
+      Option(sinkRun.written).filter(_ => isStateful && isOneStageFromTheSink(plan)).map(Replayed(_, starts))
+    PreparedSink(replayed, sinkRun.lastWritten)
   }
 
+  override def runEnded(run: String): Unit = SinkRuns.forget(run)
+
   /** The first epoch of a run. */
-  private def begin(plan: SparkPlan, run: String, epoch: Long, starts: Map[(String, Int), Long]): SinkRun = {
+  private def begin(first: SinkEpoch, starts: Map[(String, Int), Long]): SinkRun = {
+    import first.{epoch, plan, run}
     val session = plan.session
     val began = System.nanoTime()
     val checkpoint = session.sharedState.activeStreamingQueries.get(UUID.fromString(query)).resolvedCheckpointRoot
@@ -152,11 +153,6 @@ object ExactlyOnceWrite {
 
   // More than Spark keeps of its own logs by default.
   private val KeptEpochs = 200
-
-  /** The sink of a plan, if it is ours. */
-  def in(plan: SparkPlan): Option[ExactlyOnceWrite] = plan.collectFirst {
-    case write: WriteToDataSourceV2Exec => write.batchWrite
-  }.collect { case epoch: MicroBatchWrite => epoch.writeSupport }.collect { case write: ExactlyOnceWrite => write }
 
   private def refuseWhatHasNoIdentity(plan: SparkPlan): Unit = {
     plan.collectFirst { case scan: RealTimeStreamScanExec if !KafkaStream.isKafka(scan.stream) => scan }.foreach {

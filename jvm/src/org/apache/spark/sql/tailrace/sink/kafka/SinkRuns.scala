@@ -1,7 +1,5 @@
 package org.apache.spark.sql.tailrace.sink.kafka
 
-import java.util.UUID
-
 import scala.collection.mutable
 
 import org.apache.spark.SparkContext
@@ -92,9 +90,5 @@ object SinkRuns {
       begun
     }
 
-  /** See [[SinkRun.lastWritten]]; nothing for a run with another sink. */
-  def lastWritten(run: String): Map[(String, Int), Long] =
-    synchronized(runs.get(run)).fold(Map.empty[(String, Int), Long])(_.lastWritten)
-
-  def forget(run: UUID): Unit = synchronized(runs.remove(run.toString)).foreach(_.forget())
+  def forget(run: String): Unit = synchronized(runs.remove(run)).foreach(_.forget())
 }

@@ -1,17 +1,17 @@
-package org.apache.spark.sql.tailrace.epoch
+package org.apache.spark.sql.tailrace.epoch.rules
 
-import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
+import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochRule}
 import org.apache.spark.sql.tailrace.errors.{ErrorGuardExec, ErrorPolicy}
 import org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec
 import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
 import org.apache.spark.sql.tailrace.plan.Stages
 
 /** In a real-time plan, puts a join that reads both its sides at once in the place of Spark's, which reads one after the other. */
-object ReplaceJoins extends Rule[SparkPlan] {
-  override def apply(plan: SparkPlan): SparkPlan =
-    if (plan.exists(isSparks)) replaced(plan, ErrorPolicy.of(plan)) else plan
+object ReplaceJoins extends EpochRule {
+  override def apply(plan: SparkPlan, epoch: EpochContext): SparkPlan =
+    if (plan.exists(isSparks)) replaced(plan, epoch.onError) else plan
 
   private def replaced(plan: SparkPlan, onError: ErrorPolicy): SparkPlan = plan.transformUp {
     // Each side is read in a thread of its own, where the row at hand is another one.

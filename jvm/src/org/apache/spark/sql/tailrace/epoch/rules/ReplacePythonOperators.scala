@@ -1,19 +1,19 @@
-package org.apache.spark.sql.tailrace.epoch
+package org.apache.spark.sql.tailrace.epoch.rules
 
 import org.apache.spark.api.python.PythonEvalType
 import org.apache.spark.sql.catalyst.expressions.PythonUDF
-import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec
 import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec, MapInArrowExec, MapInPandasExec}
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
+import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochRule}
 import org.apache.spark.sql.tailrace.errors.{ErrorGuardExec, ErrorPolicy}
 import org.apache.spark.sql.tailrace.operators.python.{PythonForeachWrite, RealTimeEvalPythonExec, RealTimeForeachExec, RealTimeMapInBatchExec, RealTimeTransformWithStateExec}
 import org.apache.spark.sql.tailrace.plan.Stages
 
 /** In a real-time plan, puts operators that pass rows on at once in the place of Spark's Python operators. */
-object ReplacePythonOperators extends Rule[SparkPlan] {
-  override def apply(plan: SparkPlan): SparkPlan = replaced(plan, ErrorPolicy.of(plan))
+object ReplacePythonOperators extends EpochRule {
+  override def apply(plan: SparkPlan, epoch: EpochContext): SparkPlan = replaced(plan, epoch.onError)
 
   private def replaced(plan: SparkPlan, onError: ErrorPolicy): SparkPlan = plan.transformUp {
     case node if !Stages.reads(node) => node
@@ -26,7 +26,7 @@ object ReplacePythonOperators extends Rule[SparkPlan] {
       RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, guarded(map.child, onError))
     case map: MapInArrowExec if !map.isBarrier && map.profile.isEmpty =>
       RealTimeMapInBatchExec(map.func.asInstanceOf[PythonUDF], map.output, guarded(map.child, onError))
-    case state: RealTimeTransformWithStateExec =>
+    case state: RealTimeTransformWithStateExec if !state.child.isInstanceOf[ErrorGuardExec] =>
       state.withNewChildren(Seq(guarded(state.child, onError), state.initialState))
     case write @ WriteToDataSourceV2Exec(batchWrite: MicroBatchWrite, _, query, _, _) =>
       batchWrite.writeSupport match {

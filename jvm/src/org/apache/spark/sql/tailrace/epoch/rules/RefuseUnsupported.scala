@@ -1,20 +1,22 @@
-package org.apache.spark.sql.tailrace.epoch
+package org.apache.spark.sql.tailrace.epoch.rules
 
 import org.apache.spark.sql.catalyst.plans.physical.{RangePartitioning, UnknownPartitioning}
-import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
-import org.apache.spark.sql.tailrace.plan.{Refusal, RehearsedPlan}
+import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochRule}
+import org.apache.spark.sql.tailrace.plan.Refusal
 
 import tailrace.support.{Operators, Support}
 
 /** Refuses a real-time plan that contains anything outside the support registry, with every reason at once. */
-object CheckRealTimePlan extends Rule[SparkPlan] {
-  override def apply(plan: SparkPlan): SparkPlan = {
-    if (!RehearsedPlan.isOne(plan)) {
-      Refusal.of(supports(plan).map(_._1)).foreach(throw _)
-    }
+object RefuseUnsupported extends EpochRule {
+  override def apply(plan: SparkPlan, epoch: EpochContext): SparkPlan =
+    if (epoch.refusesUnsupported) refuseOrPass(plan) else plan
+
+  /** The plan itself, if everything in it is supported. */
+  def refuseOrPass(plan: SparkPlan): SparkPlan = {
+    Refusal.of(supports(plan).map(_._1)).foreach(throw _)
     plan
   }
 

@@ -1,11 +1,11 @@
-package org.apache.spark.sql.tailrace.epoch
+package org.apache.spark.sql.tailrace.epoch.rules
 
-import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.apache.spark.sql.execution.aggregate.{BaseAggregateExec, MergingSessionsExec}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.streaming.ProjectAggregationBufferExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.{SessionWindowStateStoreRestoreExec, SessionWindowStateStoreSaveExec}
+import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochRule}
 import org.apache.spark.sql.tailrace.operators.session.RealTimeSessionsExec
 import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
 import org.apache.spark.sql.tailrace.plan.Stages
@@ -15,8 +15,9 @@ import org.apache.spark.sql.tailrace.plan.Stages
  * shuffle, lays them beside the sessions in the state, joins them and writes the sessions back, each step for the
  * whole epoch; here each row goes through all of it alone.
  */
-object ReplaceSessions extends Rule[SparkPlan] {
-  override def apply(plan: SparkPlan): SparkPlan = if (plan.exists(isSparks)) replaced(plan) else plan
+object ReplaceSessions extends EpochRule {
+  override def apply(plan: SparkPlan, epoch: EpochContext): SparkPlan =
+    if (plan.exists(isSparks)) replaced(plan) else plan
 
   private def replaced(plan: SparkPlan): SparkPlan = plan.transformUp {
     case save: SessionWindowStateStoreSaveExec if isSparks(save) =>

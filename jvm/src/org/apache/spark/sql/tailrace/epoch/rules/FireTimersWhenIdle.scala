@@ -1,10 +1,9 @@
-package org.apache.spark.sql.tailrace.epoch
+package org.apache.spark.sql.tailrace.epoch.rules
 
 import org.apache.spark.sql.catalyst.plans.logical.ProcessingTime
-import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
-import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochRule}
 import org.apache.spark.sql.tailrace.errors.{ErrorGuardExec, ErrorPolicy}
 import org.apache.spark.sql.tailrace.operators.state.{IdleTicksExec, UntickedProcessor}
 import org.apache.spark.sql.tailrace.plan.Stages
@@ -16,14 +15,11 @@ import org.apache.spark.sql.tailrace.plan.Stages
  *
  * Timers in event time go by the watermark, which stands still within an epoch.
  */
-object FireTimersWhenIdle extends Rule[SparkPlan] {
-  override def apply(plan: SparkPlan): SparkPlan = {
-    // A user who keeps Spark's allowlist in force keeps our operators out: Spark would refuse the query for them.
-    val mayBe = !plan.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK)
-    if (mayBe && plan.exists(waitsForRows)) fired(plan, ErrorPolicy.of(plan)) else plan
-  }
+object FireTimersWhenIdle extends EpochRule {
+  override def apply(plan: SparkPlan, epoch: EpochContext): SparkPlan =
+    if (epoch.addsOperators && plan.exists(waitsForRows)) withTicks(plan, epoch.onError) else plan
 
-  private def fired(plan: SparkPlan, onError: ErrorPolicy): SparkPlan = plan.transformUp {
+  private def withTicks(plan: SparkPlan, onError: ErrorPolicy): SparkPlan = plan.transformUp {
     case operator: TransformWithStateExec if waitsForRows(operator) =>
       // The input is read in a thread of its own, where the row at hand is another one.
       val input =

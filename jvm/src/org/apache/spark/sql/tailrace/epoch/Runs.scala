@@ -1,0 +1,27 @@
+package org.apache.spark.sql.tailrace.epoch
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.tailrace.epoch.context.EpochId
+import org.apache.spark.sql.tailrace.epoch.drain.Drains
+import org.apache.spark.sql.tailrace.sink.ExactlyOnceSink
+
+/** On the driver: what is remembered of a run from epoch to epoch, until the run ends. */
+private[epoch] object Runs {
+  private val firstEpochs = mutable.HashMap.empty[String, Long]
+  private val sinks = mutable.HashMap.empty[String, ExactlyOnceSink]
+
+  /** How many epochs of the run this driver has planned before this one. */
+  def epochsBefore(id: EpochId): Long = synchronized(id.epoch - firstEpochs.getOrElseUpdate(id.run, id.epoch))
+
+  def writesTo(run: String, sink: ExactlyOnceSink): Unit = synchronized(sinks(run) = sink)
+
+  def ended(run: String): Unit = {
+    Drains.withdraw(run)
+    val sink = synchronized {
+      firstEpochs.remove(run)
+      sinks.remove(run)
+    }
+    sink.foreach(_.runEnded(run))
+  }
+}
