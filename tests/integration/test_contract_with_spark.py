@@ -126,7 +126,7 @@ def test_all_that_reach_by_name_are_in_the_contract() -> None:
 
 
 def test_the_client_of_pysparks_state_server() -> None:
-    """`EpochClient` sits on these; a call that PySpark adds would go past what it remembers."""
+    """`EpochStateClient` overrides these; a call that PySpark adds would bypass its cache."""
     for name, wanted in CALLS_TO_THE_STATE_SERVER.items():
         module, _, client = name.rpartition(".")
         calls = {

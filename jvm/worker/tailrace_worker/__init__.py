@@ -1,5 +1,5 @@
-"""The Python side of Tailrace's operators, carried by the plugin's jar so that executors need no installation.
+"""The Python side of Tailrace's operators. It is part of the plugin's jar, so executors need no installation.
 
-It runs PySpark's own workers with one change: a worker answers each batch as soon as it has the result, and says
-when it has taken one in, where PySpark's would fill a buffer first.
+It runs PySpark's own workers with one change: a worker flushes the results of each batch at once and reports when it
+has taken a batch, where PySpark's worker fills a buffer first.
 """

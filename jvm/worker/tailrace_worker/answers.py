@@ -1,7 +1,7 @@
-"""How a worker reads its batches and writes its answers in Real-Time Mode.
+"""How a worker reads batches and writes answers in Real-Time Mode.
 
-PySpark's worker builds a function and a pair of serializers for each task. `answer_at_once` lets it build the
-function and puts these serializers in the place of its own.
+PySpark's worker builds a function and a pair of serializers for each task. `patch_worker` makes it use the serializers
+of this module instead.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pyspark.serializers import CPickleSerializer, SpecialLengths, write_int
 from pyspark.util import PythonEvalType
 
 if TYPE_CHECKING:
-    from tailrace_worker.stateful import RowsWithState
+    from tailrace_worker.stateful import ProcessorTask
 
-#: "One more batch is taken in", before the first result has opened the Arrow stream. Known to the plugin.
-TAKEN = -100
+#: Reports that a batch was taken, before the first result has opened the Arrow stream. The plugin uses the same code.
+BATCH_TAKEN = -100
 
-#: "The exception that follows was thrown for this row of the batch". Known to the plugin.
+#: Precedes the row of the batch that the following exception was raised for. The plugin uses the same code.
 AT_ROW = -101
 
-#: Functions over an iterator of batches may drop or add rows, so their results alone do not tell what they took in.
+#: Functions over an iterator of batches may drop or add rows, so their results do not tell which batches they took.
 OVER_ITERATORS = frozenset(
     {
         PythonEvalType.SQL_SCALAR_PANDAS_ITER_UDF,
@@ -33,7 +33,7 @@ OVER_ITERATORS = frozenset(
     }
 )
 
-#: `transformWithState` in its four kinds.
+#: The four kinds of `transformWithState`.
 WITH_STATE = frozenset(
     {
         PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_UDF,
@@ -50,23 +50,24 @@ _original_read_command = _worker.read_command
 _original_report = _worker.handle_worker_exception
 
 _task_output: IO[bytes]
-_rows_of_task: RowByRow | RowsWithState | None
+_rows_of_task: RowByRow | ProcessorTask | None
 
 
 class ArrowAnswers:
-    """Arrow batches in, and each result out as soon as it is there.
+    """Reads Arrow batches and writes each result at once.
 
-    With `say_taken`, the plugin is also told when the function comes back for more: by a mark before the first
-    result, by an empty batch after it. Empty results of the function itself say nothing and are left out.
+    With `reports_taken`, it also reports when the function asks for the next batch: with a code before the first
+    result, with an empty batch after it. Empty results of the function itself are dropped, because they would look the
+    same.
     """
 
-    def __init__(self, *, say_taken: bool) -> None:
-        self._say_taken = say_taken
+    def __init__(self, *, reports_taken: bool) -> None:
+        self._reports_taken = reports_taken
         self._out = _task_output
-        # A function may read ahead in a thread of its own.
+        # A function may read its input in another thread.
         self._writing = threading.Lock()
         self._writer: Any = None
-        self._nothing: Any = None
+        self._empty: Any = None
         self._batch_is_out = False
 
     def load_stream(self, stream: IO[bytes]) -> Iterator[Any]:
@@ -88,7 +89,7 @@ class ArrowAnswers:
                     if self._writer is None:
                         write_int(SpecialLengths.START_ARROW_STREAM, stream)
                         self._writer = pa.RecordBatchStreamWriter(stream, result.schema)
-                        self._nothing = result.slice(0, 0)
+                        self._empty = result.slice(0, 0)
                     self._writer.write_batch(result)
                     stream.flush()
         finally:
@@ -102,17 +103,17 @@ class ArrowAnswers:
 
     def _taken(self) -> None:
         self._batch_is_out = False
-        if self._say_taken:
+        if self._reports_taken:
             with self._writing:
                 if self._writer is None:
-                    write_int(TAKEN, self._out)
+                    write_int(BATCH_TAKEN, self._out)
                 else:
-                    self._writer.write_batch(self._nothing)
+                    self._writer.write_batch(self._empty)
                 self._out.flush()
 
 
 class RowByRow:
-    """Pickled lists of rows in, handed to the function one by one, so that it is known at which one it failed."""
+    """Reads pickled lists of rows and hands them to the function one by one, so a failure can name its row."""
 
     def __init__(self) -> None:
         self._pickle = CPickleSerializer()
@@ -128,14 +129,14 @@ class RowByRow:
             self.end()
 
     def begin(self, size: int) -> None:
-        """A batch of so many rows has come."""
+        """Called before the first row of a batch."""
 
     def end(self) -> None:
-        """The function has asked for the row after the batch's last."""
+        """Called when the function asks for a row after the last one of a batch."""
 
 
 class PickledAnswers(RowByRow):
-    """A list of as many results out for each list of rows."""
+    """Answers each list of rows with a list of as many results."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,14 +150,14 @@ class PickledAnswers(RowByRow):
         for result in results:
             answer.append(result)
             if len(answer) == self._size:
-                self.row = None  # what cannot be pickled may be the result of any row
+                self.row = None  # if pickling fails, any of the rows may be the reason
                 self._pickle.dump_stream([answer], stream)
                 stream.flush()
                 answer = []
 
 
-class Receipts(RowByRow):
-    """An empty frame out when the function has processed a list of rows; it has no results."""
+class Acknowledgements(RowByRow):
+    """Answers each list of rows with an empty frame, for a function without results."""
 
     def end(self) -> None:
         write_int(0, self._out)
@@ -167,8 +168,8 @@ class Receipts(RowByRow):
             pass
 
 
-def answer_at_once() -> None:
-    """Make the tasks of this process answer at once."""
+def patch_worker() -> None:
+    """Make the tasks of this process answer each batch at once."""
     _worker.invoke_udf = _invoke_udf
     _worker.read_udfs = _read_udfs
     _worker.read_command = _read_command
@@ -185,27 +186,27 @@ def _invoke_udf(message_receiver: Any, outfile: IO[bytes]) -> None:
 def _read_udfs(pickle: Any, functions: Any, eval_type: int, *conf: Any) -> tuple[Callable[..., Any], Any, Any, Any]:
     global _rows_of_task
     if eval_type in WITH_STATE:
-        from tailrace_worker.stateful import RowsWithState
+        from tailrace_worker.stateful import ProcessorTask
 
-        processed = _rows_of_task = RowsWithState(_worker, pickle, functions[0], eval_type, *conf)
-        answers_with_state = ArrowAnswers(say_taken=True)
-        return processed.run, None, answers_with_state, answers_with_state
+        task = _rows_of_task = ProcessorTask(_worker, pickle, functions[0], eval_type, *conf)
+        answers_with_state = ArrowAnswers(reports_taken=True)
+        return task.run, None, answers_with_state, answers_with_state
     function, profiler, _, _ = _original_read_udfs(pickle, functions, eval_type, *conf)
     if eval_type == PythonEvalType.SQL_BATCHED_UDF:
         answers = _rows_of_task = PickledAnswers()
         return function, profiler, answers, answers
-    batches = ArrowAnswers(say_taken=eval_type in OVER_ITERATORS)
+    batches = ArrowAnswers(reports_taken=eval_type in OVER_ITERATORS)
     return function, profiler, batches, batches
 
 
 def _read_command(pickle: Any, command: Any) -> Any:
     loaded = _original_read_command(pickle, command)
     if not isinstance(loaded, tuple) or len(loaded) != 4:
-        return loaded  # a UDF's function and type: read_udfs uses this function as well
+        return loaded  # the function and type of a UDF, which read_udfs reads with this function as well
     global _rows_of_task
     function, profiler, _, _ = loaded
-    receipts = _rows_of_task = Receipts()
-    return function, profiler, receipts, receipts
+    acknowledgements = _rows_of_task = Acknowledgements()
+    return function, profiler, acknowledgements, acknowledgements
 
 
 def _report(failure: BaseException, outfile: IO[bytes], *options: Any) -> None:

@@ -1,7 +1,7 @@
-"""The values of many keys in one message.
+"""Reads and writes the values of many keys in one message.
 
-To Spark's state server it is one more state variable, with one binary value; the plugin is behind it
-(`BatchedValueState`). Its own protocol takes a message for each key and each value, and answers each of them by itself.
+To Spark's state server this is one more state variable, whose only value is binary; the plugin's `BatchedValueState`
+implements it. The server's own protocol needs a message for each key and each value, and answers each of them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from typing import Any
 from pyspark.serializers import CPickleSerializer
 from pyspark.sql.types import StructType
 
-#: Known to the plugin.
+#: The plugin uses the same name.
 NAME = "$tailrace.values"
 
-#: Keys in one message.
-MOST_TOGETHER = 256
+MAX_KEYS_PER_MESSAGE = 256
 
 
 class BatchedValueState:
@@ -24,11 +23,11 @@ class BatchedValueState:
         self._pickle = CPickleSerializer()
 
     def write(self, name: str, keys: list[Any], values: list[Any]) -> bytes:
-        """Sets a variable for each of the keys; None clears it."""
+        """A request that sets a variable for each of the keys; None clears it."""
         return self._update((name, keys, values))
 
     def read(self, names: Iterable[str], keys: list[Any]) -> bytes:
-        """Asks for variables of the keys; `fetch` is to follow."""
+        """A request that selects variables of the keys; the request of `fetch` must follow."""
         return self._update((list(names), keys))
 
     def fetch(self) -> bytes:
@@ -37,7 +36,7 @@ class BatchedValueState:
         return _request(messages.ValueStateCall(stateName=NAME, get=messages.Get()))
 
     def values_in(self, answer: bytes) -> list[tuple[Any, ...]]:
-        """The variables of each key, in the order in which they were asked for."""
+        """The variables of each key, in the order of the request."""
         [content] = self._pickle.loads(answer)
         values: list[tuple[Any, ...]] = self._pickle.loads(content)
         return values
@@ -50,18 +49,18 @@ class BatchedValueState:
         return _request(messages.ValueStateCall(stateName=NAME, valueStateUpdate=update))
 
 
-class StoredValues:
-    """How the values of one schema are on their way: as the JVM has dates and timestamps, for example."""
+class ValueCodec:
+    """Converts the values of one schema to and from their form in the JVM, where a date is a number, for example."""
 
     def __init__(self, schema: StructType) -> None:
         self._schema = schema
-        self._is_same = not schema._needSerializeAnyField
+        self._is_identity = not schema._needSerializeAnyField
 
-    def to_store(self, value: tuple[Any, ...]) -> Any:
-        return value if self._is_same else self._schema.toInternal(value)
+    def encode(self, value: tuple[Any, ...]) -> Any:
+        return value if self._is_identity else self._schema.toInternal(value)
 
-    def from_store(self, stored: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(stored) if self._is_same else tuple(self._schema.fromInternal(stored))
+    def decode(self, stored: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(stored) if self._is_identity else tuple(self._schema.fromInternal(stored))
 
 
 def _request(call: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""PySpark's worker daemon, whose workers answer at once; Spark starts it as `python -m tailrace_worker.daemon`."""
+"""PySpark's worker daemon with patched workers; Spark starts it as `python -m tailrace_worker.daemon`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def main() -> None:
         nonlocal tasks
         tasks += 1
         if tasks == 2:
-            # The daemon collects garbage after each task, while the next epoch waits for its worker. What has
-            # survived the first task, mostly pandas and Arrow, need not be looked through again.
+            # The daemon collects garbage after each task, while the next epoch waits for its worker. Objects that have
+            # survived the first task, mostly of pandas and Arrow, are excluded from further collections.
             gc.freeze()
         if sock.family != socket.AF_UNIX:
-            # Else a small answer waits until the other side has acknowledged the one before.
+            # Otherwise a small answer waits until the other side has acknowledged the one before.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Imported after the fork, as PySpark does: pandas and Arrow start threads.
-        from tailrace_worker.answers import answer_at_once
+        # Imported after the fork, as in PySpark, because pandas and Arrow start threads.
+        from tailrace_worker.answers import patch_worker
 
-        answer_at_once()
+        patch_worker()
         return int(run(sock, authenticated))
 
     daemon.worker = worker

@@ -1,7 +1,7 @@
-"""Values that come back from the state as they were written, so that they can be remembered here.
+"""Tells which values come back from the state store as they were written, and so can be cached.
 
-The JVM may store something else than it was given: 1 in a column of doubles becomes null, and a decimal takes on the
-column's scale. What is not known to come back the same is written and read again.
+The JVM may store another value than it was given: 1 in a column of doubles becomes null, and a decimal takes the scale
+of its column. A value that may change is written to the store and read again.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Converter = Callable[[Any], Any]
 
 
 class InexactError(Exception):
-    """The value may come back as another one."""
+    """The value may come back changed."""
 
 
 class ExactValues:
-    """Tells for the values of one schema what will come back."""
+    """Predicts what comes back from the store for values of one schema."""
 
     def __init__(self, schema: StructType, *, as_keys: bool = False) -> None:
         kinds = [type(field.dataType) for field in schema.fields]
@@ -46,17 +46,17 @@ class ExactValues:
             converter for field in schema.fields if (converter := _converter(field.dataType)) is not None
         ]
         self._nullable = [field.nullable and not as_keys for field in schema.fields]
-        # Two keys can be equal here and different there: 0.0 and -0.0.
+        # Two keys can be equal in Python and different in Spark: 0.0 and -0.0.
         self.possible = len(self._converters) == len(kinds) and not (as_keys and DoubleType in kinds)
 
     def of(self, value: Any) -> tuple[Any, ...]:
-        """What will come back of `value`; raises `InexactError` if that is not known."""
+        """The value as it will come back; raises `InexactError` if that is unknown."""
         if not self.possible or type(value) not in _SEQUENCES or len(value) != len(self._converters):
             raise InexactError
         try:
             return self._converted(value)
         except InexactError:
-            # NumPy's scalars, as PySpark turns them into Python's.
+            # PySpark converts NumPy's scalars to Python's; try again with those.
             if state_api.has_numpy is None:
                 state_api._load_numpy()
             return self._converted([state_api._normalize_state_value(one) for one in value])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.worker import main
 from pyspark.worker_util import get_sock_file_to_executor
 
-from tailrace_worker.answers import answer_at_once
+from tailrace_worker.answers import patch_worker
 
 if __name__ == "__main__":
-    answer_at_once()
+    patch_worker()
     with get_sock_file_to_executor() as sock_file:
         main(sock_file, sock_file)

@@ -1,8 +1,8 @@
 """`transformWithState` in a worker in Real-Time Mode: the processor is called for each row, in the order of the rows.
 
-PySpark's worker hands a processor all rows of a key at once, which needs a sorted batch. Here a row is a call, so that
-its results are known to be its own; each result goes back with the index of its row in the batch. An empty batch asks
-to look after the timers.
+PySpark's worker hands a processor all rows of a key at once, which needs a sorted batch. Here each row is a call of its
+own, so each result can be returned with the index of its row in the batch. An empty batch is a tick: it fires the
+expired timers.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPa
 from pyspark.sql.types import Row, StructField, StructType
 from pyspark.util import PythonEvalType
 
-from tailrace_worker.cached_state import remember_state
-from tailrace_worker.state_client import EpochClient, now_ms
+from tailrace_worker.cached_state import install_cached_state
+from tailrace_worker.state_client import EpochStateClient, now_ms
 
-#: Results in one message: a row that is made into very many does not have to fit into memory at once.
-MOST_RESULTS = 10_000
+#: Results in one message; the results of one row need not fit into memory at once.
+MAX_RESULTS = 10_000
 
-#: A worker that waited so long for a batch is not behind.
+#: A worker that waited this long for a batch is not behind.
 LONG_WAIT_S = 0.0005
 
-#: Not made of a row, but when a timer fired.
+#: The index of a result that comes from a timer and not from a row.
 NO_ROW = -1
 
 _OVER_PANDAS = frozenset(
@@ -44,47 +44,49 @@ _WITH_INITIAL_STATE = frozenset(
 )
 
 
-class RowsWithState:
-    """One task of a processor."""
+class ProcessorTask:
+    """Runs a processor for one task."""
 
     def __init__(
         self, worker: Any, pickle: Any, function: Any, eval_type: int, runner_conf: Any, eval_conf: Any
     ) -> None:
-        remember_state()
+        install_cached_state()
         self._udf, offsets, return_type = worker.read_single_udf(pickle, function, eval_type, runner_conf, 0)
         self._has_initial_state = eval_type in _WITH_INITIAL_STATE
-        self._client = EpochClient(
+        self._client = EpochStateClient(
             eval_conf.state_server_socket_port, eval_conf.grouping_key_schema, _clock(runner_conf)
         )
         data, *initial = _grouped(offsets)
-        kind = _Frames if eval_type in _OVER_PANDAS else _Rows
-        self._data: _Kind = kind(data, return_type, runner_conf, whole=self._has_initial_state)
-        self._initial: _Kind | None = kind(initial[0], return_type, runner_conf, whole=True) if initial else None
-        #: The row that the processor is called for, or whose result is converted.
+        form = _Frames if eval_type in _OVER_PANDAS else _Rows
+        self._data: _RowForm = form(data, return_type, runner_conf, keeps_keys=self._has_initial_state)
+        self._initial: _RowForm | None = (
+            form(initial[0], return_type, runner_conf, keeps_keys=True) if initial else None
+        )
+        #: The row that the processor is called for, or whose result is converted; None if there is none.
         self.row: int | None = None
 
     def run(self, _partition: int, batches: Iterable[Any]) -> Iterator[Any]:
-        asked = time.perf_counter()
+        waiting_since = time.perf_counter()
         for batch in batches:
-            has_waited = time.perf_counter() - asked > LONG_WAIT_S
-            yield from self._answers(self._results(batch))
+            has_waited = time.perf_counter() - waiting_since > LONG_WAIT_S
+            yield from self._as_batches(self._results(batch))
             self.row = None
             self._client.batch_is_done(has_time=has_waited)
-            asked = time.perf_counter()
+            waiting_since = time.perf_counter()
         self._client.ending = True
-        self._client.time_has_passed()
-        yield from self._answers((NO_ROW, result) for result in self._call(Mode.PROCESS_TIMER, None, ()))
+        self._client.watermark_may_have_moved()
+        yield from self._as_batches((NO_ROW, result) for result in self._call(Mode.PROCESS_TIMER, None, ()))
         for _ in self._call(Mode.COMPLETE, None, ()):
             pass
 
-    def _answers(self, results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
-        """The results as Arrow batches, each with the index of its row."""
-        while some := list(islice(results, MOST_RESULTS)):
+    def _as_batches(self, results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
+        """Converts results and the indexes of their rows to Arrow batches."""
+        while some := list(islice(results, MAX_RESULTS)):
             try:
                 converted = list(self._data.as_batches(some))
             except Exception:
-                # One by one, so that it is known which row has a result that cannot be converted.
-                converted = [piece for one in some for piece in self._converted(*one)]
+                # Convert them one by one, to find out which row has the result that cannot be converted.
+                converted = [batch for one in some for batch in self._converted(*one)]
             yield from converted
 
     def _converted(self, index: int, result: Any) -> list[Any]:
@@ -93,7 +95,7 @@ class RowsWithState:
 
     def _results(self, batch: Any) -> Iterator[tuple[int, Any]]:
         if batch.num_rows == 0:
-            self._client.time_has_passed()
+            self._client.watermark_may_have_moved()
             for result in self._call(Mode.PROCESS_TIMER, None, ()):
                 yield NO_ROW, result
         elif self._initial is None:
@@ -105,13 +107,13 @@ class RowsWithState:
         else:
             yield from self._results_or_initial_state(batch, self._initial)
 
-    def _results_or_initial_state(self, batch: Any, kind: _Kind) -> Iterator[tuple[int, Any]]:
-        """Each row is one of the initial state or one of the data; all of the initial state comes first."""
+    def _results_or_initial_state(self, batch: Any, initial_form: _RowForm) -> Iterator[tuple[int, Any]]:
+        """Each row belongs either to the initial state, which comes first, or to the data."""
         import pyarrow as pa
 
         data, initial = (pa.RecordBatch.from_struct_array(column) for column in batch.columns)
         is_data = batch.column(0).is_valid().to_pylist()
-        rows, states = self._data.inputs(data), kind.inputs(initial)
+        rows, states = self._data.inputs(data), initial_form.inputs(initial)
         for index, (of_data, (key, value), (state_key, state)) in enumerate(zip(is_data, rows, states, strict=True)):
             if of_data:
                 self.row = index
@@ -128,31 +130,31 @@ class RowsWithState:
 
 
 def _clock(conf: Any) -> Callable[[], int]:
-    """A user's test (tailrace.testing) has a clock of its own."""
+    """The time in milliseconds; tests with `tailrace.testing` set their own."""
     file = conf.get("spark.tailrace.testing.clock", "")
     return (lambda: int(Path(file).read_text())) if file else now_ms
 
 
 def _grouped(offsets: list[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """For each side of the input, which columns are its keys and which its data."""
+    """The indexes of the key columns and of the data columns, for each side of the input."""
     while offsets:
         length, keys = offsets[0], offsets[1]
-        places = offsets[2 : length + 1]
-        yield places[:keys], places[keys:]
+        indexes = offsets[2 : length + 1]
+        yield indexes[:keys], indexes[keys:]
         offsets = offsets[length + 1 :]
 
 
-class _Kind(ABC):
-    """How a processor wants its rows, and how its results become Arrow."""
+class _RowForm(ABC):
+    """The form in which a processor takes rows and gives results."""
 
     def __init__(
-        self, columns: tuple[list[int], list[int]], return_type: StructType, conf: Any, *, whole: bool
+        self, columns: tuple[list[int], list[int]], return_type: StructType, conf: Any, *, keeps_keys: bool
     ) -> None:
         self._keys, self._values = columns
         self._type = return_type
         self._conf = conf
-        # With an initial state PySpark leaves the keys among the columns.
-        self._whole = whole
+        # With an initial state PySpark passes the key columns along with the data.
+        self._keeps_keys = keeps_keys
 
     @abstractmethod
     def inputs(self, batch: Any) -> Iterator[tuple[Any, Any]]:
@@ -160,18 +162,18 @@ class _Kind(ABC):
 
     @abstractmethod
     def as_batches(self, results: list[tuple[int, Any]]) -> Iterator[Any]:
-        """Results and the indexes of their rows as Arrow batches."""
+        """Converts results and the indexes of their rows to Arrow batches."""
 
 
-class _Rows(_Kind):
-    """`Row`s in and out."""
+class _Rows(_RowForm):
+    """Takes and gives `Row`s."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_type
 
-        # As PySpark's worker has it.
+        # The same type as in PySpark's worker.
         self._arrow: Any = to_arrow_type(self._type, timezone="UTC", prefers_large_types=False)
         self._fields = [self._arrow.field(index) for index in range(self._arrow.num_fields)]
         self._names = [field.name for field in self._fields]
@@ -181,7 +183,7 @@ class _Rows(_Kind):
         row = Row(*batch.schema.names)
         keys = self._keys
         for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield tuple(values[place] for place in keys), row(*values)
+            yield tuple(values[index] for index in keys), row(*values)
 
     def as_batches(self, results: list[tuple[int, Any]]) -> Iterator[Any]:
         import pyarrow as pa
@@ -198,8 +200,8 @@ class _Rows(_Kind):
         return tuple(named.get(name) for name in self._names)
 
 
-class _Frames(_Kind):
-    """pandas frames in and out; a row is a frame of its own."""
+class _Frames(_RowForm):
+    """Takes and gives pandas frames; each row is a frame of its own."""
 
     def inputs(self, batch: Any) -> Iterator[tuple[Any, Any]]:
         import pandas as pd
@@ -208,30 +210,30 @@ class _Frames(_Kind):
         series = ArrowBatchTransformer.to_pandas(
             batch, timezone=self._conf.timezone, prefer_int_ext_dtype=self._conf.prefer_int_ext_dtype
         )
-        places = range(len(series)) if self._whole else self._values
+        indexes = range(len(series)) if self._keeps_keys else self._values
         for row in pd.concat(series, axis=1).itertuples(index=False):
-            # Its types are inferred from the values, as PySpark's worker does it with the rows of a key.
-            frame = pd.DataFrame([[row[place] for place in places]], columns=[row._fields[place] for place in places])
-            yield tuple(row[place] for place in self._keys), frame
+            # The types are inferred from the values, as in PySpark's worker.
+            frame = pd.DataFrame([[row[index] for index in indexes]], columns=[row._fields[index] for index in indexes])
+            yield tuple(row[index] for index in self._keys), frame
 
     def as_batches(self, results: list[tuple[int, Any]]) -> Iterator[Any]:
-        for alike in self._alike(results):
-            yield self._as_batch([index for index, _ in alike], [frame for _, frame in alike])
+        for group in self._with_equal_layout(results):
+            yield self._as_batch([index for index, _ in group], [frame for _, frame in group])
 
-    def _alike(self, results: list[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
-        """Consecutive frames of the same columns and types: a conversion costs as much as a hundred rows in it."""
-        alike: list[tuple[int, Any]] = []
-        kind = None
+    def _with_equal_layout(self, results: list[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
+        """Groups consecutive frames with the same columns and types: one conversion costs as much as a hundred rows."""
+        group: list[tuple[int, Any]] = []
+        layout = None
         for index, frame in results:
             self._verify(frame)
-            kind_of_this = (tuple(frame.columns), tuple(frame.dtypes))
-            if alike and kind != kind_of_this:
-                yield alike
-                alike = []
-            kind = kind_of_this
-            alike.append((index, frame))
-        if alike:
-            yield alike
+            layout_of_frame = (tuple(frame.columns), tuple(frame.dtypes))
+            if group and layout != layout_of_frame:
+                yield group
+                group = []
+            layout = layout_of_frame
+            group.append((index, frame))
+        if group:
+            yield group
 
     def _verify(self, frame: Any) -> None:
         import pandas as pd
@@ -239,7 +241,7 @@ class _Frames(_Kind):
 
         if not isinstance(frame, pd.DataFrame):
             raise PySparkValueError(
-                f"handleInputRows and handleExpiredTimer must yield pandas.DataFrame, and not {type(frame).__name__}."
+                f"handleInputRows and handleExpiredTimer must yield pandas.DataFrame, not {type(frame).__name__}."
             )
 
     def _as_batch(self, indexes: list[int], frames: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What a worker remembers of its state is what the state server has, whatever is forgotten and written in between."""
+"""A worker's cached state equals the state server's, whatever is evicted and written in between."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from tests.helpers.tree import ROOT
 
 SERIALIZERS: Any = serializers
 STEPS = 4000
-TOGETHER = "$tailrace.values"
+BATCHED = "$tailrace.values"
 
 
 class FakeServer(threading.Thread):
@@ -41,7 +42,7 @@ class FakeServer(threading.Thread):
         self._listener = listener
         self._pickle = SERIALIZERS.CPickleSerializer()
         self._key = b""
-        self._asked: tuple[list[str], list[Any]] = ([], [])
+        self._requested: tuple[list[str], list[Any]] = ([], [])
         self.state: dict[tuple[str, bytes], Any] = {}
         self.requests = 0
 
@@ -68,8 +69,8 @@ class FakeServer(threading.Thread):
         return messages.StateResponse() if answer is None else answer
 
     def valueStateCall(self, place: Any, method: str, call: Any) -> Any:
-        if call.stateName == TOGETHER:
-            return self._together(call.valueStateUpdate.value if method == "valueStateUpdate" else None)
+        if call.stateName == BATCHED:
+            return self._batched(call.valueStateUpdate.value if method == "valueStateUpdate" else None)
         if method == "valueStateUpdate":
             self.state[place] = call.valueStateUpdate.value
         elif method == "clear":
@@ -78,10 +79,10 @@ class FakeServer(threading.Thread):
             return messages.StateResponse(value=self.state.get(place, b""))
         return None
 
-    def _together(self, message: bytes | None) -> Any:
+    def _batched(self, message: bytes | None) -> Any:
         dumps, loads = self._pickle.dumps, self._pickle.loads
         if message is None:
-            names, keys = self._asked
+            names, keys = self._requested
             found = [tuple(self.state.get((name, dumps(key)), None) for name in names) for key in keys]
             values = [tuple(None if value is None else tuple(loads(value)) for value in one) for one in found]
             return messages.StateResponse(value=dumps((dumps(values),)))
@@ -90,7 +91,7 @@ class FakeServer(threading.Thread):
                 for key, value in zip(keys, values, strict=True):
                     self._set((name, dumps(key)), None if value is None else dumps(value))
             case names, keys:
-                self._asked = names, keys
+                self._requested = names, keys
         return None
 
     def _set(self, place: tuple[str, bytes], value: bytes | None) -> None:
@@ -134,15 +135,24 @@ class FakeServer(threading.Thread):
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The worker's modules, with limits so small that they are reached all the time."""
+    """The worker's classes, with limits so small that they are reached all the time."""
     monkeypatch.syspath_prepend(str(ROOT / "jvm" / "worker"))
-    from tailrace_worker import cached_state, state_client
+    from tailrace_worker import cached_list, cached_map, cached_value, cached_variable, key_cache, state_client
 
-    limits = {"MOST_KEYS": 5, "MOST_VALUES": 40, "MOST_UNWRITTEN": 3, "WRITTEN_AFTER_BATCH": 1, "MOST_TOGETHER": 2}
-    for name, limit in limits.items():
-        monkeypatch.setattr(state_client, name, limit)
-    monkeypatch.setattr(cached_state, "MOST_ENTRIES", 6)
-    yield cached_state
+    limits = {
+        cached_variable: {"MAX_ENTRIES": 6},
+        key_cache: {"MAX_KEYS": 5, "MAX_VALUES": 40},
+        state_client: {"MAX_UNWRITTEN": 3, "WRITTEN_AFTER_BATCH": 1, "MAX_KEYS_PER_MESSAGE": 2},
+    }
+    for module, values in limits.items():
+        for name, limit in values.items():
+            monkeypatch.setattr(module, name, limit)
+    yield SimpleNamespace(
+        Client=state_client.EpochStateClient,
+        Value=cached_value.CachedValue,
+        List=cached_list.CachedList,
+        Map=cached_map.CachedMap,
+    )
     for name in [name for name in sys.modules if name.startswith("tailrace_worker")]:
         del sys.modules[name]
 
@@ -168,15 +178,15 @@ NUMBER = schema_of("n", LongType())
 @pytest.mark.parametrize("seed", range(3))
 def test_random_calls_see_what_a_dictionary_would(worker: Any, server: tuple[FakeServer, str], seed: int) -> None:
     fake, address = server
-    client = worker.EpochClient(address, KEY)
-    value = worker.RememberedValue(client, NUMBER)
-    items = worker.RememberedList(client, NUMBER)
-    entries = worker.RememberedMap(client, schema_of("k", StringType()), NUMBER)
+    client = worker.Client(address, KEY)
+    value = worker.Value(client, NUMBER)
+    items = worker.List(client, NUMBER)
+    entries = worker.Map(client, schema_of("k", StringType()), NUMBER)
     chance = random.Random(seed)
     model: dict[str, tuple[list[int | None], list[int], dict[str, int]]] = {}
     for step in range(STEPS):
         if step == 0 or chance.random() < 0.3:
-            # A key stays for a while, so that what is remembered of it is used.
+            # A key stays for a while, so its cached state is used.
             key = f"key {chance.randrange(12)}"
         if step % 7 == 0:
             client.batch_is_done(has_time=chance.random() < 0.5)
@@ -245,8 +255,8 @@ def test_random_calls_see_what_a_dictionary_would(worker: Any, server: tuple[Fak
 
 def test_calls_do_not_go_to_the_server_one_by_one(worker: Any, server: tuple[FakeServer, str]) -> None:
     fake, address = server
-    client = worker.EpochClient(address, KEY)
-    value = worker.RememberedValue(client, NUMBER)
+    client = worker.Client(address, KEY)
+    value = worker.Value(client, NUMBER)
     for n in range(1000):
         client.set_implicit_key((f"key {n % 2}",))
         value.update("v", (((value.get("v") or (0,))[0]) + 1,))
@@ -255,10 +265,10 @@ def test_calls_do_not_go_to_the_server_one_by_one(worker: Any, server: tuple[Fak
     assert fake.requests <= 8
 
 
-def test_values_of_many_keys_are_read_and_written_together(worker: Any, server: tuple[FakeServer, str]) -> None:
+def test_values_of_many_keys_are_read_and_written_in_batches(worker: Any, server: tuple[FakeServer, str]) -> None:
     fake, address = server
-    client = worker.EpochClient(address, KEY)
-    value = worker.RememberedValue(client, NUMBER)
+    client = worker.Client(address, KEY)
+    value = worker.Value(client, NUMBER)
     for batch in range(15):
         keys = [(f"key {4 * (batch % 5) + n}",) for n in range(4)]
         client.read_ahead(keys)
@@ -268,8 +278,8 @@ def test_values_of_many_keys_are_read_and_written_together(worker: Any, server: 
         client.batch_is_done(has_time=False)
     client._write_all()
     assert [SERIALIZERS.CPickleSerializer().loads(content)[0] for content in fake.state.values()] == [3] * 20
-    # One by one these would be 60 keys that are told twice, 60 values read and 60 written. The first batch asks for
-    # each: it is not known before that values are read.
+    # One by one, these would be 60 keys sent twice, 60 values read and 60 written. The first batch reads each value
+    # alone: the client does not know yet that the processor reads them.
     assert fake.requests <= 8 + 15 * (4 + 3)
 
 
@@ -293,7 +303,7 @@ def test_values_of_many_keys_are_read_and_written_together(worker: Any, server: 
         (schema_of("n", LongType(), nullable=False), (None,), False),
     ],
 )
-def test_only_what_comes_back_as_it_was_is_remembered(
+def test_only_values_that_come_back_unchanged_are_cached(
     worker: Any, schema: StructType, written: Any, comes_back: bool
 ) -> None:
     from tailrace_worker.exact_values import ExactValues, InexactError

@@ -21,9 +21,9 @@ import org.apache.spark.sql.util.ArrowUtils
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, ColumnVector}
 
 /**
- * Rows as Arrow batches in one Arrow stream each way.
+ * Rows and results as Arrow batches, in one Arrow stream per direction.
  *
- * @param arguments   the columns of a row that the functions take, as `schema` has them
+ * @param arguments   projects a row to the columns of `schema`, which the functions take
  * @param results     the rows of a batch of results
  * @param answersEachBatch see [[WorkerProtocol]]
  */
@@ -121,20 +121,20 @@ private[python] final class ArrowProtocol(
   }
 }
 
-/** The session's choices about Arrow. */
+/** The session's Arrow settings. */
 private[python] final case class ArrowFormat(
     timeZone: String,
     largeVarTypes: Boolean,
     runnerConf: Map[String, String]) {
 
-  /** One who knows functions that take columns of `schema`. */
-  def employer(
+  /** The command to run functions that take columns of `schema`. */
+  def command(
       functions: Seq[(ChainedPythonFunctions, Long)],
       evalType: Int,
       arguments: Array[Array[ArgumentMetadata]],
       schema: StructType,
       metrics: Map[String, SQLMetric],
-      identity: WorkerIdentity): Employer =
+      identity: WorkerIdentity): WorkerCommand =
     new ArrowPythonWithNamedArgumentRunner(
       functions,
       evalType,

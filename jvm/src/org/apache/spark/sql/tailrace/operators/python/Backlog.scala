@@ -9,28 +9,28 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.tailrace.origin.Origin
 
 /** A row on its way to Python. */
-private[python] final class Waiting(val row: InternalRow, val origin: Origin) {
+private[python] final class PendingRow(val row: InternalRow, val origin: Origin) {
   def bytes: Int = row match {
     case unsafe: UnsafeRow => unsafe.getSizeInBytes
     case _ => Backlog.AssumedRowBytes
   }
 }
 
-/** Rows that went to Python together; none if it was only to look after its timers. */
-private[python] final class Batch(val entries: Array[Waiting], val sentNanos: Long) {
+/** The rows of one message to Python; an empty one only asks the worker to fire its timers. */
+private[python] final class Batch(val entries: Array[PendingRow], val sentNanos: Long) {
   var unanswered: Int = entries.length
   val bytes: Long = entries.iterator.map(_.bytes.toLong).sum
 }
 
 /**
- * The rows between the source and the worker. What is waiting goes as one batch when the worker has nothing to do: one
- * row under low load, many under high load. Everything here is bounded, so that a slow function slows the source down.
+ * The rows between the source and the worker. All waiting rows go as one batch when the worker becomes idle: one row
+ * under low load, many under high load. Every queue is bounded, so a slow function slows the source down.
  *
- * A batch is also kept so short that it takes the function a few milliseconds, because the result of its first row
- * leaves with that of its last.
+ * A batch is limited to what takes the function a few milliseconds, because the result of its first row leaves with
+ * that of its last.
  *
- * @param keepsRows whether rows are remembered until their results are there
- * @param onDone    told how many nanoseconds the worker was busy with a batch
+ * @param keepsRows true if rows are kept until their results arrive
+ * @param onDone    called with the nanoseconds for which the worker was busy with a batch
  */
 private[python] final class Backlog(
     maxRowsPerBatch: Int,
@@ -41,7 +41,7 @@ private[python] final class Backlog(
 
   private val lock = new ReentrantLock
   private val changed = lock.newCondition()
-  private val waiting = new ArrayDeque[Waiting]
+  private val waiting = new ArrayDeque[PendingRow]
   private var waitingBytes = 0L
   private val inFlight = new ArrayDeque[Batch]
   private var owedRows = 0L
@@ -52,12 +52,12 @@ private[python] final class Backlog(
   private var rowsPerBatch = math.min(FirstRowsPerBatch, maxRowsPerBatch)
   private var lastTakenNanos = 0L
 
-  def add(entry: Waiting): Unit = locked {
+  def add(entry: PendingRow): Unit = locked {
     waiting.addLast(entry)
     waitingBytes += entry.bytes
   }
 
-  /** Waits while the source has to; true if that is because rows are to be sent first. */
+  /** Waits while the backlog is full; true if it still is, and the caller has to send rows first. */
   def awaitRoom(): Boolean = locked {
     while (!closed && isFull && !isClaimable) {
       changed.await()
@@ -65,7 +65,7 @@ private[python] final class Backlog(
     !closed && isFull
   }
 
-  /** Waits until everything is sent; true if this thread has to do some of it. Then there are no ticks any more either. */
+  /** Waits until all rows are sent; true if the caller has to send some. Once it returns false, ticks end as well. */
   def awaitAllSent(): Boolean = locked {
     while (!closed && (sending || !waiting.isEmpty) && !isClaimable) {
       changed.await()
@@ -75,10 +75,10 @@ private[python] final class Backlog(
     isLeft
   }
 
-  /** Whether nothing is with the worker, which then waits for input. */
+  /** True if the worker has no batch and waits for one. */
   def workerIsIdle: Boolean = locked(inFlight.isEmpty && !sending)
 
-  /** The next batch to send, if the worker may have one and nobody else is sending; then [[sent]] must follow. */
+  /** The next batch to send, if the worker should get one and no other thread is sending. [[sent]] must follow. */
   def claim(): Option[Batch] = locked {
     if (!isClaimable) {
       None
@@ -94,7 +94,7 @@ private[python] final class Backlog(
     }
   }
 
-  /** An empty batch, if there is none on its way; it goes before the rows that are waiting. */
+  /** An empty batch to send before the waiting rows, unless the last batch in flight is one already. */
   def claimTick(): Option[Batch] = locked {
     if (closed || allSent || sending || inFlight.size > 1 || (!inFlight.isEmpty && inFlight.peekLast().entries.isEmpty)) {
       None
@@ -111,7 +111,7 @@ private[python] final class Backlog(
     changed.signalAll()
   }
 
-  /** As many results came, in the order of the rows and of the batches. */
+  /** So many results arrived; they answer rows in the order of sending. */
   def answered(results: Int): Unit = locked {
     var left = results
     while (left > 0 && !inFlight.isEmpty) {
@@ -126,36 +126,36 @@ private[python] final class Backlog(
     changed.signalAll()
   }
 
-  /** The worker has taken in one batch, whatever comes of it. */
+  /** The worker has taken one batch, with or without results. */
   def taken(): Unit = locked {
     Option(inFlight.pollFirst()).foreach(done)
     changed.signalAll()
   }
 
-  /** The results of a batch are there, and its rows need not be remembered any more. */
+  /** All results of a batch arrived, so its rows are no longer kept. */
   def settled(batch: Batch): Unit = locked {
     owedRows -= batch.entries.length
     owedBytes -= batch.bytes
     changed.signalAll()
   }
 
-  /** Whether rows are remembered whose results have not come. */
+  /** True if rows are kept whose results have not arrived. */
   def owesResults: Boolean = locked(owedRows > 0)
 
-  /** Whether the function has taken in so many rows without giving a result that it gets no more. */
+  /** True if the function has taken so many rows without a result that it gets no more. */
   def holdsTooMany: Boolean = locked(inFlight.isEmpty && owesTooMany)
 
-  /** The batch that the worker is busy with. */
+  /** The batch that the worker is busy with, if any. */
   def atWork: Option[Batch] = locked(Option(inFlight.peekFirst()))
 
-  /** How long the worker has been busy with it. */
+  /** How long the worker has been busy with its current batch. */
   def atWorkNanos: Long = locked {
     if (holdsTooMany) nanoTime() - lastTakenNanos
     else if (inFlight.isEmpty) 0
     else nanoTime() - math.max(inFlight.peekFirst().sentNanos, lastTakenNanos)
   }
 
-  /** Nobody sends any more. */
+  /** Ends all waiting; nothing is sent any more. */
   def close(): Unit = locked {
     closed = true
     changed.signalAll()
@@ -167,15 +167,15 @@ private[python] final class Backlog(
     !sending && !waiting.isEmpty && !owesTooMany && (inFlight.isEmpty || isWorthASecond)
 
   /**
-   * A second batch, which the worker finds when it is done with the first, keeps it busy under load. A few rows are
-   * better sent when it is done: by then they may be more, and each batch costs it as much as many rows.
+   * Under load, a second batch in flight keeps the worker busy when it is done with the first. A few rows had better
+   * wait until then: more may arrive, and the cost of a batch equals that of many rows.
    */
   private def isWorthASecond: Boolean =
     inFlight.size == 1 && waiting.size >= math.min(rowsPerBatch, RowsWorthASecondBatch)
 
   private def owesTooMany: Boolean = owedRows >= MaxOwedRows || owedBytes >= MaxOwedBytes
 
-  private def take(rows: Int): Array[Waiting] = {
+  private def take(rows: Int): Array[PendingRow] = {
     val taken = Array.fill(rows)(waiting.pollFirst())
     waitingBytes -= taken.iterator.map(_.bytes.toLong).sum
     taken
@@ -207,7 +207,7 @@ private[python] object Backlog {
   private val MaxWaitingRows = 4096
   private val MaxWaitingBytes = 4L << 20
 
-  /** Rows whose results a function over an iterator may hold back. */
+  /** How many rows a function over an iterator may take without giving results. */
   private val MaxOwedRows = 65536
   private val MaxOwedBytes = 32L << 20
 

@@ -19,11 +19,11 @@ import org.apache.spark.sql.streaming.ValueState
 import org.apache.spark.sql.types.{BinaryType, StructType}
 
 /**
- * The values of many keys in one message, which Spark's state server takes for one more state variable. Its own protocol
- * takes a message for each key and each value, parses it with a converter of its own and answers each by itself: for a
+ * Reads and writes the values of many keys in one message. To Spark's state server it is one more state variable. The
+ * server's own protocol needs a message for each key and each value, and builds a converter for each message; for a
  * processor with many keys that was most of the work.
  *
- * @param variables those of the processor, as the server knows them
+ * @param variables the processor's variables in the server
  */
 private[python] final class BatchedValueState(keySchema: StructType, variables: mutable.HashMap[String, ValueStateInfo])
     extends ValueState[Row] {
@@ -33,20 +33,20 @@ private[python] final class BatchedValueState(keySchema: StructType, variables: 
   private val unpickler = new Unpickler
   private val keyOf = rowOf(keySchema, ExpressionEncoder(keySchema).resolveAndBind().createDeserializer())
   private val used = new IdentityHashMap[ValueStateInfo, Variable]
-  private var asked: Option[(Array[String], JavaList[Any])] = None
+  private var requested: Option[(Array[String], JavaList[Any])] = None
 
-  /** Values to write, or keys whose values are to be read by [[get]]. */
+  /** Takes values to write, or the keys whose values the next [[get]] returns. */
   override def update(message: Row): Unit = unpickler.loads(message.getAs[Array[Byte]](0)) match {
     case Array(name: String, keys: JavaList[_], values: JavaList[_]) =>
       write(name, keys.asScala.iterator, values.asScala.iterator)
     case Array(names: JavaList[_], keys: JavaList[_]) =>
-      asked = Some((names.asScala.map(_.toString).toArray, keys.asInstanceOf[JavaList[Any]]))
+      requested = Some((names.asScala.map(_.toString).toArray, keys.asInstanceOf[JavaList[Any]]))
     case other => throw new IllegalArgumentException(s"Not a message to $Name: ${other.getClass.getName}")
   }
 
   override def get(): Row = {
-    val (names, keys) = asked.getOrElse(throw new IllegalStateException("No keys were asked for"))
-    asked = None
+    val (names, keys) = requested.getOrElse(throw new IllegalStateException("No keys were requested"))
+    requested = None
     val read = names.map(variable)
     val found = new ArrayList[Any](keys.size)
     keys.forEach { key =>
@@ -56,8 +56,8 @@ private[python] final class BatchedValueState(keySchema: StructType, variables: 
     new GenericRowWithSchema(Array(new Pickler(false).dumps(found)), Schema)
   }
 
-  override def exists(): Boolean = asked.isDefined
-  override def clear(): Unit = asked = None
+  override def exists(): Boolean = requested.isDefined
+  override def clear(): Unit = requested = None
 
   private def write(name: String, keys: Iterator[Any], values: Iterator[Any]): Unit = {
     val written = variable(name)
@@ -72,12 +72,12 @@ private[python] final class BatchedValueState(keySchema: StructType, variables: 
 
 private[python] object BatchedValueState {
 
-  /** Known to the worker. */
+  /** The worker uses the same name. */
   val Name = "$tailrace.values"
 
   private val Schema = new StructType().add("message", BinaryType)
 
-  /** The processor's variables by name, for Spark's server, which fills them in. */
+  /** An initial map of variables for Spark's server, which adds those of the processor. */
   def variables(keySchema: StructType): mutable.HashMap[String, ValueStateInfo] = {
     val all = mutable.HashMap.empty[String, ValueStateInfo]
     all.put(
@@ -103,7 +103,7 @@ private[python] object BatchedValueState {
     def write(value: Any): Unit =
       if (value == null) info.valueState.clear() else info.valueState.update(fromPython(value))
 
-    /** Without its column names, which the worker knows. */
+    /** The value without its column names, which the worker knows. */
     def read(): Any = info.valueState.get() match {
       case null => null
       case row =>

@@ -9,10 +9,10 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.metric.SQLMetric
 
 /**
- * Rows as pickled lists, each with its length in front.
+ * Rows and results as pickled lists, each preceded by its length.
  *
- * @param pickle  a batch of rows as bytes
- * @param results the rows in an answer of the worker; None if it only says that it is done with a batch
+ * @param pickle  encodes a batch of rows
+ * @param results decodes an answer; None if the worker has no results and only acknowledges each batch
  */
 private[python] final class PickledProtocol(
     pickle: (Iterator[InternalRow], Int) => Array[Byte],

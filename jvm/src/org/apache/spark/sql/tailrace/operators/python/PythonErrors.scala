@@ -5,24 +5,24 @@ import org.apache.spark.sql.tailrace.origin.SourcePosition
 
 import tailrace.TailraceException
 
-/** What can go wrong in a Python worker, in the user's terms and with the record it was busy with. */
+/** Failures of a Python worker in the user's terms, with the records that it was busy with. */
 private[python] object PythonErrors {
 
-  /** The records that a worker was busy with; None if it had none. */
+  /** The records that a worker was busy with; None if it had no batch, empty if it was firing timers. */
   type AtWork = Option[Seq[SourcePosition]]
 
-  /** Spark's own error for an exception in Python, which names the record as well. */
+  /** Spark's own error for an exception in Python, with the record added. */
   def raised(traceback: String, atWork: AtWork): Throwable = new PythonException(
     errorClass = "PYTHON_EXCEPTION",
     messageParameters = Map(
       "msg" -> s"An exception was thrown from the Python worker ${describe(atWork)}",
       "traceback" -> traceback))
 
-  def lost(cause: Throwable, lastWords: Option[String], atWork: AtWork): Throwable = {
+  def lost(cause: Throwable, crashReport: Option[String], atWork: AtWork): Throwable = {
     val error = new TailraceException(
       "TAILRACE_PYTHON_WORKER_LOST",
       s"the Python worker ended unexpectedly ${describe(atWork)}: it was killed, ran out of memory, exited by itself " +
-        s"or crashed in native code.${lastWords.map("\n" + _).getOrElse("")}",
+        s"or crashed in native code.${crashReport.map("\n" + _).getOrElse("")}",
       "look at the executor's standard error and at the memory of its host; " +
         "spark.sql.execution.pyspark.udf.faulthandler.enabled=true shows where native code crashed. " +
         "No row is lost: start the query again and it goes on from its last checkpoint.")

@@ -8,10 +8,10 @@ import org.apache.spark.sql.internal.SQLConf
 import tailrace.TailraceException
 
 /**
- * What a session allows its Python functions.
+ * The session's limits for Python functions.
  *
- * @param timeoutMs       how long a function may keep a batch to itself
- * @param maxRowsPerBatch as Spark's own setting has it
+ * @param timeoutMs       how long a function may take for a batch
+ * @param maxRowsPerBatch from Spark's own setting
  */
 private[python] final case class PythonLimits(timeoutMs: Long, maxRowsPerBatch: Int)
 

@@ -37,7 +37,7 @@ case class RealTimeEvalPythonExec(
   override def outputPartitioning: Partitioning = child.outputPartitioning
 
   override protected def doExecute(): RDD[InternalRow] = {
-    val call = FunctionCall.of(udfs)
+    val call = UdfCalls.of(udfs)
     val identity = WorkerIdentity.of(this)
     val kind =
       if (evalType == PythonEvalType.SQL_BATCHED_UDF) {
@@ -63,11 +63,11 @@ case class RealTimeEvalPythonExec(
       val joined = new JoinedRow
       val toUnsafe = UnsafeProjection.create(allOutput, allOutput)
       if (policy.goesOn) {
-        val conversation = new RetryingExchange(rows, connect, limits, context, new BadRecordHandler(policy))
-        conversation.map { case (row, result) => toUnsafe(joined(row, result)) }
+        val exchange = new RetryingExchange(rows, connect, limits, context, new BadRecordHandler(policy))
+        exchange.map { case (row, result) => toUnsafe(joined(row, result)) }
       } else {
-        val conversation = new WorkerExchange(rows, connect, keepsRows = true, repeatable, limits, context)
-        conversation.flatMap(_.rows).map(result => toUnsafe(joined(conversation.nextRow(), result)))
+        val exchange = new WorkerExchange(rows, connect, keepsRows = true, repeatable, limits, context)
+        exchange.flatMap(_.rows).map(result => toUnsafe(joined(exchange.nextRow(), result)))
       }
     }
   }
@@ -75,7 +75,7 @@ case class RealTimeEvalPythonExec(
   override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
 }
 
-/** What decides which pool of workers serves an operator. */
+/** The parts of an operator's environment that select its pool of workers. */
 private[python] final case class WorkerIdentity(jobArtifacts: Option[String], session: Option[String])
 
 private[python] object WorkerIdentity {
@@ -84,15 +84,15 @@ private[python] object WorkerIdentity {
     Option(plan.session).filter(_.sessionState.conf.pythonWorkerLoggingEnabled).map(_.sessionUUID))
 }
 
-/** One way to call functions row by row. */
+/** A way to call functions row by row. */
 private[python] sealed trait RowFunctions extends Serializable {
 
-  /** For one task: who knows the functions, and the wire to them. */
-  def connect(arguments: InternalRow => InternalRow): (Employer, WorkerProtocol)
+  /** The command and the protocol of one task. */
+  def connect(arguments: InternalRow => InternalRow): WorkerConnection
 }
 
 private[python] final class ArrowFunctions(
-    call: FunctionCall,
+    call: UdfCalls,
     evalType: Int,
     resultTypes: Seq[DataType],
     format: ArrowFormat,
@@ -100,11 +100,13 @@ private[python] final class ArrowFunctions(
     metrics: Map[String, SQLMetric])
     extends RowFunctions {
 
-  override def connect(arguments: InternalRow => InternalRow): (Employer, WorkerProtocol) = {
+  override def connect(arguments: InternalRow => InternalRow): WorkerConnection = {
     val schema = call.schema
-    val employer = format.employer(call.functions, evalType, call.arguments, schema, metrics, identity)
+    val command = format.command(call.functions, evalType, call.arguments, schema, metrics, identity)
     val answersEachBatch = !ArrowFunctions.OverIterators.contains(evalType)
-    (employer, new ArrowProtocol(schema, format, answersEachBatch, arguments, rowsOf, employer.accumulators, metrics))
+    WorkerConnection(
+      command,
+      new ArrowProtocol(schema, format, answersEachBatch, arguments, rowsOf, command.accumulators, metrics))
   }
 
   private val expectedTypes = resultTypes.map(_.transformRecursively { case udt: UserDefinedType[_] => udt.sqlType })
@@ -124,14 +126,14 @@ private[python] object ArrowFunctions {
 }
 
 private[python] final class PickledFunctions(
-    call: FunctionCall,
+    call: UdfCalls,
     resultTypes: Seq[DataType],
     identity: WorkerIdentity,
     metrics: Map[String, SQLMetric],
     binaryAsBytes: Boolean)
     extends RowFunctions {
 
-  override def connect(arguments: InternalRow => InternalRow): (Employer, WorkerProtocol) = {
+  override def connect(arguments: InternalRow => InternalRow): WorkerConnection = {
     EvaluatePython.registerPicklers()
     val runner = new PythonUDFWithNamedArgumentsRunner(
       call.functions,
@@ -144,10 +146,10 @@ private[python] final class PickledFunctions(
     def pickle(rows: Iterator[InternalRow], count: Int): Array[Byte] = BatchEvalPythonExec
       .getInputIterator(rows.map(arguments), schema, count, binaryAsBytes)
       .next()
-    (runner, new PickledProtocol(pickle, Some(unpickle()), runner.accumulators, metrics))
+    WorkerConnection(runner, new PickledProtocol(pickle, Some(unpickle()), runner.accumulators, metrics))
   }
 
-  /** A single function's results come as they are, those of several as tuples. */
+  /** The results of a single function arrive bare, those of several functions as tuples. */
   private def unpickle(): Array[Byte] => Seq[InternalRow] = {
     val unpickler = new Unpickler
     val toRow: Any => InternalRow = resultTypes match {

@@ -23,8 +23,8 @@ import org.apache.spark.sql.tailrace.internals.PythonForeach
 import org.apache.spark.sql.tailrace.origin.UsesOrigins
 
 /**
- * `writeStream.foreach` with a Python function or object. It is an operator below a sink that does nothing, and not a
- * sink, so that the task waits for the worker: a failure in Python then ends the task though no further row arrives.
+ * `writeStream.foreach` with a Python function or object. It is an operator below a sink that does nothing, because an
+ * operator can wait for the worker: a failure in Python then ends the task even if no further row arrives.
  */
 case class RealTimeForeachExec(func: PythonFunction, schemaInPython: StructType, child: SparkPlan)
     extends UnaryExecNode
@@ -39,20 +39,20 @@ case class RealTimeForeachExec(func: PythonFunction, schemaInPython: StructType,
     val jobArtifacts = JobArtifactSet.getCurrentJobArtifactState.map(_.uuid)
     val (function, schema, metrics) = (func, schemaInPython, pythonMetrics)
 
-    def connect(): (Employer, WorkerProtocol) = {
+    def connect(): WorkerConnection = {
       EvaluatePython.registerPicklers()
       val runner = new ForeachRunner(function, jobArtifacts)
       val pickler = new Pickler( /* useMemo = */ true, /* valueCompare = */ false)
       val pickle = (batch: Iterator[InternalRow], _: Int) =>
         pickler.dumps(batch.map(EvaluatePython.toJava(_, schema, binaryAsBytes)).toArray)
-      (runner, new PickledProtocol(pickle, results = None, runner.accumulators, metrics))
+      WorkerConnection(runner, new PickledProtocol(pickle, results = None, runner.accumulators, metrics))
     }
 
     child.execute().mapPartitionsInternal { rows =>
-      val conversation =
+      val exchange =
         new WorkerExchange(rows, () => connect(), keepsRows = true, repeatable = false, limits, TaskContext.get())
-      // What Python has processed goes on to the sink, which only counts it.
-      conversation.flatMap(_.rows).map(_ => conversation.nextRow())
+      // Processed rows go on to the sink, which only counts them.
+      exchange.flatMap(_.rows).map(_ => exchange.nextRow())
     }
   }
 
@@ -86,7 +86,7 @@ final class PythonForeachTable(func: PythonFunction, rowSchema: StructType) exte
 
 object PythonForeachTable {
 
-  /** In the place of Spark's own, if `sink` is a `foreach` with a Python function. */
+  /** The replacement for Spark's own sink, if `sink` is a `foreach` with a Python function. */
   def replacing(sink: Table): Option[PythonForeachTable] = sink match {
     case foreach: ForeachWriterTable[_] =>
       foreach.writer match {

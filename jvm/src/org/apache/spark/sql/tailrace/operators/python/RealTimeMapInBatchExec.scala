@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.{DataType, StructField, StructType}
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch}
 import org.apache.spark.sql.tailrace.origin.{RowIdentity, UsesOrigins}
 
-/** `mapInPandas` and `mapInArrow`: a Python function over an iterator of batches, free in what it gives back. */
+/** `mapInPandas` and `mapInArrow`: a Python function over an iterator of batches, with any number of results. */
 case class RealTimeMapInBatchExec(func: PythonUDF, output: Seq[Attribute], child: SparkPlan)
     extends UnaryExecNode
     with PythonSQLMetrics
@@ -29,7 +29,7 @@ case class RealTimeMapInBatchExec(func: PythonUDF, output: Seq[Attribute], child
 
   override protected def doExecute(): RDD[InternalRow] = {
     val functions = Seq((ChainedPythonFunctions(Seq(func.func)), func.resultId.id))
-    // The function takes the row as one struct, which Python sees as the frame's columns.
+    // The function takes each row as one struct, whose fields Python sees as the columns of the frame.
     val schema = StructType(Array(StructField("struct", child.schema)))
     val format = ArrowFormat.of(conf)
     val limits = PythonLimits.of(conf, conf.arrowMaxRecordsPerBatch)
@@ -49,24 +49,24 @@ case class RealTimeMapInBatchExec(func: PythonUDF, output: Seq[Attribute], child
       flat.rowIterator().asScala
     }
 
-    def connect(): (Employer, WorkerProtocol) = {
+    def connect(): WorkerConnection = {
       val arguments = Array(Array(ArgumentMetadata(0, None)))
-      val employer = format.employer(functions, evalType, arguments, schema, metrics, identity)
-      val wire = new ArrowProtocol(
+      val command = format.command(functions, evalType, arguments, schema, metrics, identity)
+      val protocol = new ArrowProtocol(
         schema,
         format,
         answersEachBatch = false,
         arguments = row => InternalRow(row),
         results = results,
-        employer.accumulators,
+        command.accumulators,
         metrics)
-      (employer, wire)
+      WorkerConnection(command, protocol)
     }
 
     child.execute().mapPartitionsInternal { rows =>
-      val conversation =
+      val exchange =
         new WorkerExchange(rows, () => connect(), keepsRows = false, repeatable = false, limits, TaskContext.get())
-      conversation.flatMap(_.rows).map(UnsafeProjection.create(columns, columns))
+      exchange.flatMap(_.rows).map(UnsafeProjection.create(columns, columns))
     }
   }
 

@@ -9,8 +9,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
 
 /**
- * Stands for Spark's own node while a real-time query is planned. Spark's strategy for it comes before all others and
- * would plan an operator that sorts the whole epoch; it does not know this node.
+ * Replaces Spark's own node while a real-time query is planned. Spark's strategy for its node runs before all others
+ * and would plan an operator that sorts the whole epoch; it ignores this node.
  */
 case class RealTimeTransformWithState(operator: TransformWithStateInPySpark) extends BinaryNode {
   override def left: LogicalPlan = operator.child
@@ -36,7 +36,7 @@ object HideTransformWithState extends Rule[LogicalPlan] {
   }
 }
 
-/** Plans what [[HideTransformWithState]] has hidden. Spark fills in the state and the times later, as for its own. */
+/** Plans what [[HideTransformWithState]] hid. Spark fills in the state and the times later, as for its own node. */
 object PlanTransformWithState extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case RealTimeTransformWithState(operator) =>

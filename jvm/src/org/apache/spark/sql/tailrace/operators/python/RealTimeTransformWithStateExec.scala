@@ -27,10 +27,10 @@ import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, UsesOrigins}
 
 /**
- * `transformWithState` and `transformWithStateInPandas`: Spark's own operator with its state, its files and its server, but
- * row by row: nothing is sorted, the processor is called for each row as it comes, and its timers fire while the epoch lasts.
+ * `transformWithState` and `transformWithStateInPandas`: Spark's own operator with its state, files and server, but row
+ * by row. Nothing is sorted, the processor is called for each row as it arrives, and timers fire within the epoch.
  *
- * Its constructor is that of Spark's class, because plan nodes are copied by reflection.
+ * The constructor equals that of Spark's class, because plan nodes are copied by reflection.
  */
 class RealTimeTransformWithStateExec(
     functionExpr: Expression,
@@ -73,7 +73,7 @@ class RealTimeTransformWithStateExec(
   override def nodeName: String = "RealTimeTransformWithState"
   override def requiredChildOrdering: Seq[Seq[SortOrder]] = children.map(_ => Nil)
 
-  // Spark's rules fill in the state and the times with this.
+  // Spark's rules fill in the state and the times by calling this.
   override def copy(
       functionExpr: Expression,
       groupingAttributes: Seq[Attribute],
@@ -111,7 +111,7 @@ class RealTimeTransformWithStateExec(
       initialStateGroupingAttrs,
       initialStateSchema)
 
-  // The open epoch of a real-time query is not in the log of offsets, and Spark's Python operator does not know that.
+  // The open epoch of a real-time query is not in the offset log, and Spark's Python operator does not pass that on.
   override def validateAndWriteStateSchema(
       hadoopConf: Configuration,
       batchId: Long,
@@ -153,7 +153,7 @@ class RealTimeTransformWithStateExec(
     if (hasInitialState) withInitialState() else withoutInitialState()
   }
 
-  /** If timers in event time are to fire within an epoch. */
+  /** Set if event-time timers fire within an epoch. */
   private lazy val withinEpoch: Option[IntraEpochWatermark] =
     if (timeMode == TimeMode.EventTime()) IntraEpochWatermark.of(Seq(child), conf) else None
 
@@ -173,7 +173,7 @@ class RealTimeTransformWithStateExec(
   }
 
   private def withInitialState(): RDD[InternalRow] = {
-    // Computed before the epoch's job: Spark cannot run its shuffle in one job with those that rows stream through.
+    // Computed before the epoch's job: Spark cannot run a regular shuffle in the same job as a streaming one.
     val initial = initialState.execute().map(_.copy()).localCheckpoint()
     initial.count()
     val storeConf = new StateStoreConf(session.sqlContext.sessionState.conf)
@@ -206,9 +206,9 @@ class RealTimeTransformWithStateExec(
       moving: Option[IntraEpochWatermark],
       partitions: Range): Iterator[InternalRow] = {
     val context = TaskContext.get()
-    val time = timeOfTask(moving, partitions)
-    val watch = new TimerWatch(timeMode, time)
-    val handle = new WatchedHandle(
+    val watermark = watermarkOfTask(moving, partitions)
+    val timers = new TimerSchedule(timeMode, watermark)
+    val handle = new TimerTrackingHandle(
       store,
       getStateInfo.queryRunId,
       keyEncoder,
@@ -216,7 +216,7 @@ class RealTimeTransformWithStateExec(
       batchTimestampMs,
       prevBatchTimestampMs,
       metrics,
-      watch,
+      timers,
       context)
     val data = GroupedColumns.of(groupingAttributes, child.output)
     val initial = GroupedColumns.of(initialStateGroupingAttrs, initialState.output)
@@ -225,7 +225,7 @@ class RealTimeTransformWithStateExec(
       case _ => rows
     }
     val rowsLate = longMetric("numRowsDroppedByWatermark")
-    val inTime = time.inTime(inTimeBySpark, CurrentRow.ofThisTask(), onLate = () => rowsLate += 1)
+    val inTime = watermark.dropLate(inTimeBySpark, CurrentRow.ofThisTask(), onLate = () => rowsLate += 1)
     val ofData = UnsafeProjection.create(data.columns, child.output)
     val (input, schema, offsets) =
       if (!hasInitialState) {
@@ -238,7 +238,7 @@ class RealTimeTransformWithStateExec(
         (one, both, data.offsets ++ initial.offsets)
       }
 
-    def connect(): (Employer, WorkerProtocol) = {
+    def connect(): WorkerConnection = {
       val runner = new StatefulRunner(
         functions,
         evalType,
@@ -251,8 +251,8 @@ class RealTimeTransformWithStateExec(
         keySchema,
         batchTimestampMs,
         eventTimeWatermarkForEviction,
-        time)
-      val wire = new ArrowProtocol(
+        watermark)
+      val protocol = new ArrowProtocol(
         schema,
         format,
         answersEachBatch = false,
@@ -260,41 +260,45 @@ class RealTimeTransformWithStateExec(
         results = resultsOf,
         runner.accumulators,
         pythonMetrics)
-      (runner, wire)
+      WorkerConnection(runner, protocol)
     }
 
-    val conversation = new WorkerExchange(
+    val exchange = new WorkerExchange(
       input,
       () => connect(),
       keepsRows = false,
       repeatable = false,
       limits,
       context,
-      // The state is gone as soon as a task has failed.
-      endsInOrder = false,
-      ticks = watch)
-    // The worker first: left without its state it would complain.
+      // The state is closed as soon as the task has failed.
+      stopsInOrder = false,
+      ticks = timers)
+    // Stop the worker first: without its state it would log errors.
     val stopServer = handle.stopReaders
     handle.stopReaders = () => {
-      conversation.close()
+      exchange.close()
       stopServer()
     }
     val toUnsafe = UnsafeProjection.create(output, output)
     val (origin, outputRows) = (output.length, longMetric("numOutputRows"))
-    val results = conversation.flatMap(_.rows).map { row =>
-      conversation.isResultOf(row.getInt(origin))
+    val results = exchange.flatMap(_.rows).map { row =>
+      exchange.isResultOf(row.getInt(origin))
       outputRows += 1
       toUnsafe(row)
     }
     CompletionIterator[InternalRow, Iterator[InternalRow]](results, commit(store, handle))
   }
 
-  private def timeOfTask(moving: Option[IntraEpochWatermark], partitions: Range): ProcessorTime = new ProcessorTime(
-    eventTimeWatermarkForEviction,
-    for (within <- moving; column <- within.times.head)
-      yield new MovingTime(within.inTask(Seq(partitions)), column, IntraEpochWatermark.lateness(child.output, _, conf)))
+  private def watermarkOfTask(moving: Option[IntraEpochWatermark], partitions: Range): ProcessorWatermark =
+    new ProcessorWatermark(
+      eventTimeWatermarkForEviction,
+      for (within <- moving; column <- within.times.head)
+        yield new MovingWatermarkInput(
+          within.inTask(Seq(partitions)),
+          column,
+          IntraEpochWatermark.lateness(child.output, _, conf)))
 
-  /** The output's columns, and behind them which row of the batch it was made of. */
+  /** The output columns, followed by the index of the row in the batch that the result came from. */
   private def resultsOf(batch: ColumnarBatch): Iterator[InternalRow] = {
     val struct = batch.column(0).asInstanceOf[ArrowColumnVector]
     val flat = new ColumnarBatch(output.indices.map(struct.getChild).toArray :+ batch.column(1))
@@ -302,7 +306,7 @@ class RealTimeTransformWithStateExec(
     flat.rowIterator().asScala
   }
 
-  private def commit(store: StateStore, handle: WatchedHandle): Unit = {
+  private def commit(store: StateStore, handle: TimerTrackingHandle): Unit = {
     longMetric("allRemovalsTimeMs") += timeTakenMs(handle.doTtlCleanup())
     longMetric("commitTimeMs") += timeTakenMs(store.commit())
     setStoreMetrics(store, isStreaming)
@@ -311,9 +315,9 @@ class RealTimeTransformWithStateExec(
 }
 
 /**
- * The columns of a grouped input as Python has them: the keys that are not among the data, then the data.
+ * The columns of a grouped input in Python's order: the keys that are not among the data, then the data.
  *
- * @param offsets as PySpark's worker reads them: their number, the number of keys, where the keys and where the data are
+ * @param offsets in PySpark's encoding: their number, the number of keys, the indexes of the keys and those of the data
  */
 private final case class GroupedColumns(columns: Seq[Attribute], offsets: Array[Int]) {
   def schema: StructType = DataTypeUtils.fromAttributes(columns)
@@ -321,12 +325,12 @@ private final case class GroupedColumns(columns: Seq[Attribute], offsets: Array[
 
 private object GroupedColumns {
 
-  /** Spark puts the keys first, and behind them the user's columns. */
+  /** Spark puts the keys before the user's columns. */
   def of(keys: Seq[Attribute], columns: Seq[Attribute]): GroupedColumns = {
     val data = columns.drop(keys.length)
     val all = keys.filterNot(key => data.exists(_.semanticEquals(key))) ++ data
     val keyOffsets = keys.map(key => all.indexWhere(_.semanticEquals(key)))
-    val places = keyOffsets ++ (all.length - data.length until all.length)
-    GroupedColumns(all, (Seq(places.length + 1, keys.length) ++ places).toArray)
+    val indexes = keyOffsets ++ (all.length - data.length until all.length)
+    GroupedColumns(all, (Seq(indexes.length + 1, keys.length) ++ indexes).toArray)
   }
 }

@@ -21,26 +21,27 @@ import org.apache.spark.sql.execution.python.streaming.{TransformWithStateInPySp
 import org.apache.spark.sql.execution.streaming.state.StateMessage.{StateResponseWithLongTypeVal, TimerRequest}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.tailrace.internals.{EngineClock, StateServerOutput}
+import org.apache.spark.sql.tailrace.operators.input.UninterruptibleJoin
 
 /**
- * One who knows a processor, and serves its worker the state of the task: Spark's own server, in a thread of its own.
+ * Runs a stateful processor and serves its state to the worker, with Spark's own state server in a thread of its own.
  *
- * @param handle the task's state
- * @param time   what the worker is told of it
+ * @param handle             the task's state
+ * @param processorWatermark the watermark that the worker reads
  */
 private[python] final class StatefulRunner(
     functions: Seq[(ChainedPythonFunctions, Long)],
     evalType: Int,
     argOffsets: Array[Int],
     schema: StructType,
-    handle: WatchedHandle,
+    handle: TimerTrackingHandle,
     format: ArrowFormat,
     metrics: Map[String, SQLMetric],
     jobArtifacts: Option[String],
     keySchema: StructType,
     batchTimestampMs: Option[Long],
     watermark: Option[Long],
-    time: ProcessorTime)
+    processorWatermark: ProcessorWatermark)
     extends TransformWithStateInPySparkPythonBaseRunner[Iterator[InternalRow]](
       functions,
       evalType,
@@ -56,12 +57,12 @@ private[python] final class StatefulRunner(
       watermark)
     with RealTimeRunner[Iterator[InternalRow], org.apache.spark.sql.vectorized.ColumnarBatch] {
 
-  override def hire(context: TaskContext): WorkerLease = {
+  override def lease(context: TaskContext): WorkerLease = {
     serve(context)
-    super.hire(context)
+    super.lease(context)
   }
 
-  // The rows are written by a wire.
+  // An ArrowProtocol writes the rows.
   override protected def writeNextBatchToArrowStream(
       root: VectorSchemaRoot,
       writer: ArrowStreamWriter,
@@ -69,20 +70,20 @@ private[python] final class StatefulRunner(
       inputIterator: Iterator[Iterator[InternalRow]]): Boolean = false
 
   private def serve(context: TaskContext): Unit = {
-    StatefulRunner.quiet
+    StatefulRunner.silenceMissingValueWarnings
     initStateServer()
-    val server = new TimelyStateServer(
+    val server = new LiveWatermarkStateServer(
       stateServerSocket,
       handle,
       keySchema,
       sqlConf.arrowTransformWithStateInPySparkMaxStateRecordsPerBatch,
       batchTimestampMs,
       watermark,
-      time)
+      processorWatermark)
     val thread = new Thread(s"tailrace-state-server-${context.taskAttemptId()}") {
       override def run(): Unit = {
         TaskContext.setTaskContext(context)
-        // A worker that ends early takes its socket along; what went wrong is the conversation's to tell.
+        // A worker that ends early closes its socket. The WorkerExchange reports what went wrong.
         try server.run()
         catch { case NonFatal(failure) => logDebug("The state server has ended", failure) }
         finally TaskContext.unset()
@@ -92,26 +93,27 @@ private[python] final class StatefulRunner(
     def stop(): Unit = {
       closeServerSocketChannelSilently(stateServerSocket)
       thread.interrupt()
-      StatefulRunner.join(thread)
+      UninterruptibleJoin(thread)
     }
     handle.stopReaders = () => stop()
-    // Listeners run last in, first out: after the worker has ended, and before the state is closed. If the task fails or
-    // is killed that is before any of the other kind; a request that came later would be answered with an error in the log.
+    // Listeners run last in, first out: the server stops after the worker has ended and before the state is closed.
+    // When a task fails, failure listeners run before all completion listeners; a request after that would log an
+    // error.
     context.addTaskFailureListener((_: TaskContext, _: Throwable) => stop())
     context.addTaskCompletionListener[Unit](_ => stop())
     thread.start()
   }
 }
 
-/** Spark's server is given a watermark once; this one asks for it whenever the worker does. */
-private final class TimelyStateServer(
+/** Spark's server takes its watermark once; this one looks it up whenever the worker asks. */
+private final class LiveWatermarkStateServer(
     socket: ServerSocketChannel,
-    handle: WatchedHandle,
+    handle: TimerTrackingHandle,
     keySchema: StructType,
     maxRecordsPerBatch: Int,
     batchTimestampMs: Option[Long],
     watermark: Option[Long],
-    time: ProcessorTime)
+    processorWatermark: ProcessorWatermark)
     extends TransformWithStateInPySparkStateServer(
       socket,
       handle,
@@ -120,12 +122,12 @@ private final class TimelyStateServer(
       batchTimestampMs,
       watermark,
       valueStateMapForTest = BatchedValueState.variables(keySchema),
-      keyValueIteratorMapForTest = new OneAtATime[Iterator[(Row, Row)]],
-      expiryTimerIterForTest = new OneAtATime[Iterator[(Row, Long)]]) {
+      keyValueIteratorMapForTest = new SingleEntryMap[Iterator[(Row, Row)]],
+      expiryTimerIterForTest = new SingleEntryMap[Iterator[(Row, Long)]]) {
 
   private[sql] override def handleTimerRequest(message: TimerRequest): Unit = {
     val asksForWatermark = message.getTimerValueRequest.hasGetWatermark
-    (if (asksForWatermark) time.tell() else None).fold(super.handleTimerRequest(message))(answer)
+    (if (asksForWatermark) processorWatermark.readByWorker() else None).fold(super.handleTimerRequest(message))(answer)
   }
 
   // Set when the worker has connected.
@@ -140,28 +142,17 @@ private final class TimelyStateServer(
 
 private object StatefulRunner {
 
-  /** Spark's server warns of each key that has no value yet: here that is each new key, each time. */
-  private lazy val quiet: Unit =
+  /** Spark's server warns about each read of a key without a value, which every new key is. */
+  private lazy val silenceMissingValueWarnings: Unit =
     Configurator.setLevel(classOf[TransformWithStateInPySparkStateServer].getName, Level.ERROR)
-
-  private def join(thread: Thread): Unit = {
-    var interrupted = Thread.interrupted()
-    while (thread.isAlive && (thread ne Thread.currentThread())) {
-      try thread.join()
-      catch { case _: InterruptedException => interrupted = true }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt()
-    }
-  }
 }
 
 /**
- * Iterators that Spark's server would remember for as long as it lives, which is an epoch. The worker reads each to its
- * end before it begins another.
+ * Holds only the latest iterator. Spark's server would keep each one for its lifetime, which is an epoch, but the
+ * worker reads an iterator to its end before it starts another.
  */
-@nowarn("cat=deprecation") // of inheriting from this class, which Spark's server asks for
-private final class OneAtATime[T] extends mutable.HashMap[String, T] {
+@nowarn("cat=deprecation") // inheriting from HashMap is deprecated, but Spark's server requires that class
+private final class SingleEntryMap[T] extends mutable.HashMap[String, T] {
   override def put(key: String, value: T): Option[T] = {
     clear()
     super.put(key, value)

@@ -2,16 +2,16 @@ package org.apache.spark.sql.tailrace.operators.python
 
 import java.io.{InputStream, OutputStream}
 import java.nio.ByteBuffer
-import java.nio.channels.{ReadableByteChannel, WritableByteChannel}
+import java.nio.channels.{Channel, ReadableByteChannel, WritableByteChannel}
 
 /**
- * Streams as Arrow wants them. Java's own adapters close the stream when their thread is interrupted, in the middle
- * of a message; with these the stream decides, and a worker whose task is killed can still be spoken to.
+ * Streams as channels, which Arrow requires. Java's own adapters close the stream in the middle of a message when their
+ * thread is interrupted. These leave that to the stream, so the worker of a killed task can still end in order.
  */
 private[python] object UninterruptibleChannel {
   private val BufferBytes = 8 * 1024
 
-  def from(in: InputStream): ReadableByteChannel = new Calm with ReadableByteChannel {
+  def from(in: InputStream): ReadableByteChannel = new AlwaysOpen with ReadableByteChannel {
     private val buffer = new Array[Byte](BufferBytes)
 
     override def read(target: ByteBuffer): Int = {
@@ -23,7 +23,7 @@ private[python] object UninterruptibleChannel {
     }
   }
 
-  def to(out: OutputStream): WritableByteChannel = new Calm with WritableByteChannel {
+  def to(out: OutputStream): WritableByteChannel = new AlwaysOpen with WritableByteChannel {
     override def write(source: ByteBuffer): Int = {
       val count = source.remaining
       if (source.hasArray) {
@@ -41,9 +41,9 @@ private[python] object UninterruptibleChannel {
     }
   }
 
-  private trait Calm {
-    def isOpen: Boolean = true
+  private trait AlwaysOpen extends Channel {
+    override def isOpen: Boolean = true
 
-    def close(): Unit = {}
+    override def close(): Unit = {}
   }
 }

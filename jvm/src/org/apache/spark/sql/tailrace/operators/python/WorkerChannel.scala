@@ -7,10 +7,10 @@ import java.nio.channels.{SelectionKey, Selector, SocketChannel}
 
 /**
  * The socket to a worker: one thread reads while another writes. It never blocks in the socket itself, because
- * the interruption of a task would then close it under the worker's feet.
+ * interrupting a blocked thread closes the socket.
  *
- * @param beforeWaiting called in the reading thread when there is nothing to read; says how many milliseconds to
- *                      wait at most before asking again, and may throw to give up
+ * @param beforeWaiting called by the reading thread when there is nothing to read; returns how many milliseconds to
+ *                      wait before it is called again, and may throw to give up
  */
 private[python] final class WorkerChannel(channel: SocketChannel, beforeWaiting: () => Long) extends InputStream {
   if (channel.supportedOptions.contains(StandardSocketOptions.TCP_NODELAY)) {
@@ -24,7 +24,7 @@ private[python] final class WorkerChannel(channel: SocketChannel, beforeWaiting:
 
   @volatile private var lastRead = System.nanoTime()
 
-  /** When bytes were last read, by `System.nanoTime`. */
+  /** The `System.nanoTime` at which bytes were last read. */
   def lastReadNanos: Long = lastRead
 
   override def read(): Int = {
@@ -44,23 +44,23 @@ private[python] final class WorkerChannel(channel: SocketChannel, beforeWaiting:
     count
   }
 
-  /** All of `bytes`, as long as `goOn` when the worker does not accept them. */
+  /** Writes all of `bytes`. While the worker does not accept them, it keeps trying as long as `goOn` is true. */
   def write(bytes: ByteBuffer, goOn: => Boolean): Unit = {
     while (bytes.hasRemaining) {
       if (channel.write(bytes) == 0) {
         if (!goOn || Thread.currentThread().isInterrupted) {
           throw new IOException("the task has ended")
         }
-        writable.select(WorkerChannel.AskAgainMs)
+        writable.select(WorkerChannel.RetryMs)
         writable.selectedKeys().clear()
       }
     }
   }
 
-  /** Let the reading thread ask `beforeWaiting` again. */
+  /** Makes a waiting reader call `beforeWaiting` again. */
   def wakeReader(): Unit = readable.wakeup()
 
-  /** Lets go of the socket without closing it, so that the worker can serve another task. */
+  /** Detaches from the socket without closing it, because the worker may serve another task. */
   override def close(): Unit = {
     readable.close()
     writable.close()
@@ -68,5 +68,5 @@ private[python] final class WorkerChannel(channel: SocketChannel, beforeWaiting:
 }
 
 private object WorkerChannel {
-  private val AskAgainMs = 100L
+  private val RetryMs = 100L
 }

@@ -7,7 +7,7 @@ import org.apache.spark.api.python.PythonFunction.PythonAccumulator
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.metric.SQLMetric
 
-/** What a worker sent: results, or (with none) the news that it has taken in one batch. */
+/** What a worker sent: results, or with none of them the notice that it has taken one batch. */
 private[python] final class Answer(val count: Int, val rows: Iterator[InternalRow])
 
 private[python] object Answer {
@@ -17,39 +17,39 @@ private[python] object Answer {
 /** The traceback of an exception in the user's function, and the row of the batch that caused it, if known. */
 private[python] final class PythonFailure(val traceback: String, val row: Option[Int]) extends Exception(traceback)
 
-/** How rows travel to one kind of worker and how its answers come back. */
+/** How rows are encoded for one kind of worker and how its answers are decoded. */
 private[python] abstract class WorkerProtocol(accumulator: PythonAccumulator, metrics: Map[String, SQLMetric]) {
 
-  /** Whether the results of each batch come as one answer; otherwise the worker says when it has taken one in. */
+  /** True if each batch is answered by its results; otherwise the worker reports when it has taken a batch. */
   def answersEachBatch: Boolean
 
-  /** What precedes the first batch. */
+  /** Writes what precedes the first batch. */
   def start(out: DataOutputStream): Unit
 
   def write(rows: Iterator[InternalRow], count: Int, out: DataOutputStream): Unit
 
-  /** What follows the last batch. */
+  /** Writes what follows the last batch. */
   def end(out: DataOutputStream): Unit
 
-  /** The next answer; null when the worker has ended in order. */
+  /** Reads the next answer; null if the worker has ended in order. */
   def read(in: DataInputStream): Answer
 
-  /** Frees what the wire holds; nobody reads or writes any more. */
+  /** Frees buffers; nothing may be read or written afterwards. */
   def free(): Unit = ()
 
-  /** Whether the worker, having ended, can serve another task. */
+  /** True if the worker has ended in order and can serve another task. */
   final def workerIsReusable: Boolean = reusable
   private var reusable = false
   private var failedRow: Option[Int] = None
 
-  /** Anything that is not an answer. True: read on. False: that was the end. */
+  /** Handles a message that is not an answer. False if it was the end. */
   protected final def control(code: Int, in: DataInputStream): Boolean = code match {
     case SpecialLengths.TIMING_DATA =>
       val (boot, init, finish) = (in.readLong(), in.readLong(), in.readLong())
       metrics.get("pythonInitTime").foreach(_.add(init - boot))
       metrics.get("pythonTotalTime").foreach(_.add(finish - boot))
       metrics.get("pythonProcessingTime").foreach(_.add(in.readLong()))
-      in.skipNBytes(2 * java.lang.Long.BYTES) // spilled by shuffles in Python, of which there are none here
+      in.skipNBytes(2 * java.lang.Long.BYTES) // bytes spilled by shuffles in Python; no operator here shuffles
       true
     case WorkerProtocol.AtRow =>
       failedRow = Some(in.readInt())
@@ -67,7 +67,7 @@ private[python] abstract class WorkerProtocol(accumulator: PythonAccumulator, me
 
 private[python] object WorkerProtocol {
 
-  // What `tailrace_worker.answers` adds to PySpark's protocol.
+  // The codes that `tailrace_worker.answers` adds to PySpark's protocol.
   val BatchTaken: Int = -100
   val AtRow: Int = -101
 }

@@ -192,7 +192,7 @@ class BacklogSuite extends munit.FunSuite {
     val backlog = new Backlog(maxRowsPerBatch, keepsRows, busy += _, () => now)
 
     def add(rows: Int, bytes: Int = 0): Unit = (1 to rows).foreach { _ =>
-      backlog.add(new Waiting(if (bytes == 0) new GenericInternalRow(0) else unsafe(bytes), null))
+      backlog.add(new PendingRow(if (bytes == 0) new GenericInternalRow(0) else unsafe(bytes), null))
     }
 
     def send(): Int = {

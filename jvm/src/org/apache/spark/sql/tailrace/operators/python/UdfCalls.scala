@@ -8,12 +8,13 @@ import org.apache.spark.sql.execution.python.EvalPythonExec.ArgumentMetadata
 import org.apache.spark.sql.types.{StructField, StructType}
 
 /**
- * The functions of one operator and the columns they take, each column once.
+ * The functions of one operator and the expressions that they take as arguments, each expression once.
  *
- * @param functions what to call, innermost first where the result of one is the only argument of the next
- * @param arguments for each function, where among `inputs` its arguments are
+ * @param functions the chains to call: where the result of a function is the only argument of the next, the innermost
+ *                  comes first
+ * @param arguments the arguments of each chain, as indexes into `inputs`
  */
-private[python] final case class FunctionCall(
+private[python] final case class UdfCalls(
     functions: Seq[(ChainedPythonFunctions, Long)],
     arguments: Array[Array[ArgumentMetadata]],
     inputs: Seq[Expression]) {
@@ -23,19 +24,19 @@ private[python] final case class FunctionCall(
   })
 }
 
-private[python] object FunctionCall {
+private[python] object UdfCalls {
 
-  def of(udfs: Seq[PythonUDF]): FunctionCall = {
+  def of(udfs: Seq[PythonUDF]): UdfCalls = {
     val inputs = new ArrayBuffer[Expression]
     val (functions, arguments) = udfs.map { udf =>
       val (chain, innermost) = chained(udf)
-      val places = innermost.children.map {
-        case NamedArgumentExpression(name, value) => ArgumentMetadata(place(value, inputs), Some(name))
-        case value => ArgumentMetadata(place(value, inputs), None)
+      val indexes = innermost.children.map {
+        case NamedArgumentExpression(name, value) => ArgumentMetadata(indexOf(value, inputs), Some(name))
+        case value => ArgumentMetadata(indexOf(value, inputs), None)
       }
-      ((chain, udf.resultId.id), places.toArray)
+      ((chain, udf.resultId.id), indexes.toArray)
     }.unzip
-    FunctionCall(functions, arguments.toArray, inputs.toSeq)
+    UdfCalls(functions, arguments.toArray, inputs.toSeq)
   }
 
   private def chained(udf: PythonUDF): (ChainedPythonFunctions, PythonUDF) = udf.children match {
@@ -45,7 +46,7 @@ private[python] object FunctionCall {
     case _ => (ChainedPythonFunctions(Seq(udf.func)), udf)
   }
 
-  private def place(value: Expression, inputs: ArrayBuffer[Expression]): Int = {
+  private def indexOf(value: Expression, inputs: ArrayBuffer[Expression]): Int = {
     val known = inputs.indexWhere(_.semanticEquals(value))
     if (known >= 0) {
       known

@@ -1,0 +1,36 @@
+"""What cached values, lists and maps have in common.
+
+A variable with a time to live is not cached: the state store decides when a value expires as it is written, and whether
+it has expired as it is read.
+"""
+
+from __future__ import annotations
+
+from tailrace_worker.batched_value_state import ValueCodec
+from tailrace_worker.state_client import EpochStateClient
+
+#: A list or a map with more entries is not cached.
+MAX_ENTRIES = 1_000
+
+
+class CachedVariable:
+    """A state variable whose cells are kept in the client's cache."""
+
+    _client: EpochStateClient
+    #: False if no value of the schema is known to come back from the store as it was written.
+    _is_cacheable: bool
+    codec: ValueCodec | None = None
+
+    def _is_cached(self, name: str) -> bool:
+        return self._is_cacheable and name not in self._client.expiring
+
+    def _is_too_large(self, entries: int) -> bool:
+        return entries > MAX_ENTRIES
+
+    def _write_and_forget(self, name: str) -> None:
+        self._client.write_variable(name)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        self._client.current.cells.pop(name, None)
+        self._client.current.unwritten.pop(name, None)
