@@ -6,15 +6,13 @@ package org.apache.spark.sql.tailrace.operators.python
  * {{{
  *   Starting --commandSent--> Exchanging --endSent--> InputEnded
  *      |                          |                       |
- *      +------------+-------------+-----------------------+
- *                   |
- *                   +--sendingFailed, readingFailed--> Broken
- *                   |                                    |
- *                   +<-----------------------------------+
- *                   |
- *                   +--workerEnded----> Finished --feederFailed--> FeederFailed
- *                   +--feederFailed---> FeederFailed
- *                   +--workerKilled---> Killed
+ *      +--------------------------+-----------------------+--sendingFailed, readingFailed--> Broken
+ *
+ *   Starting, Exchanging, InputEnded, Broken
+ *      |
+ *      +--workerEnded----> Finished --feederFailed--+
+ *      +--feederFailed------------------------------+--> FeederFailed
+ *      +--workerKilled---> Killed
  * }}}
  *
  * `Finished`, `FeederFailed` and `Killed` are outcomes: what becomes of the worker then is up to its [[WorkerLease]].
