@@ -183,7 +183,7 @@ def test_a_dead_worker_in_the_pool_is_not_given_to_the_next_query(pipeline: Pipe
         os.kill(int(pid_file.read_text()), signal.SIGKILL)
 
 
-def test_workers_that_wait_are_hired(pipeline: Pipeline, tmp_path: Path) -> None:
+def test_waiting_workers_are_leased(pipeline: Pipeline, tmp_path: Path) -> None:
     """Those that were started in advance serve the query, of whatever kind its functions are."""
     spark, pids = pipeline.spark, tmp_path / "pids"
 
