@@ -98,7 +98,7 @@ def run_query(side: str, servers: str, source: str, target: str) -> None:
         builder = tailrace.configure(builder)
     else:
         builder = builder.config("spark.jars", ",".join(map(str, maven.resolve(maven.KAFKA_CONNECTOR))))
-    conf = tailrace.session.spark_conf(builder)
+    conf = tailrace._spark.session_builder.spark_conf(builder)
     SparkContext._ensure_initialized(conf=conf)
     moments["jvm"] = time.time()
     spark = builder.getOrCreate()

@@ -1,12 +1,11 @@
 """Tailrace: Spark's Real-Time Mode, complete for PySpark."""
 
-from tailrace._deduplication import drop_duplicates
 from tailrace._version import __version__
 from tailrace.check.check import check
 from tailrace.dashboard.application import dashboard
 from tailrace.errors import TailraceError
 from tailrace.explain.explain import explain
-from tailrace.functions import session_status
+from tailrace.functions import drop_duplicates, session_status
 from tailrace.kafka import EmbeddedKafka
 from tailrace.monitor import latency, measure
 from tailrace.session import configure

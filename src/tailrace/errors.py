@@ -1,12 +1,44 @@
-"""Errors that a user can fix: a code, what is wrong, and the change that fixes it."""
+"""Errors with a code, the problem, and the change that fixes it.
+
+Every error of Tailrace is a `TailraceError`. Its `code` is stable and listed in docs/reference/errors.md. Catch a subclass to
+handle one situation:
+
+| class | when |
+|---|---|
+| `ConfigurationError` | an argument, a setting or the session is wrong; the same call fails again |
+| `InstallationError` | Java, a jar or a package is missing, or two versions differ |
+| `QueryRefusedError` | `start()` refuses the query: it cannot run in Real-Time Mode as it is |
+| `NotReadyError` | too early; the same call can succeed later |
+| `BrokerError` | a Kafka broker does not start, does not answer, or refuses a topic |
+| `PortTakenError` | another program uses the port |
+| `DrainError` | a query could not be drained |
+| `NothingToDrainError` | there is no real-time query to drain (a `DrainError`) |
+| `DashboardUnreachableError` | no dashboard answers at that address |
+
+`TailraceError(code, problem, fix)` creates the class that belongs to the code, as `OSError` does with its number.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import Any, ClassVar
 
 from pyspark.errors import PySparkException
 
-# What Spark appends to a message: its SQL state, the query's plan, a stack.
+__all__ = [
+    "BrokerError",
+    "ConfigurationError",
+    "DashboardUnreachableError",
+    "DrainError",
+    "InstallationError",
+    "NotReadyError",
+    "NothingToDrainError",
+    "PortTakenError",
+    "QueryRefusedError",
+    "TailraceError",
+]
+
+# What Spark appends to a message: its SQL state, the query's plan, a stack trace.
 _END = r"(?= SQLSTATE: |\n=== Streaming Query|\n\s*at |\n\n?JVM stacktrace|\Z)"
 _CODED = re.compile(rf"\[(TAILRACE_[A-Z_]+)\] (.*?)\nFix: (.*?){_END}", re.DOTALL)
 
@@ -18,6 +50,15 @@ class TailraceError(PySparkException):
     releases.
     """
 
+    codes: ClassVar[frozenset[str]] = frozenset()
+    _class_of: ClassVar[dict[str, type[TailraceError]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        TailraceError._class_of.update(dict.fromkeys(cls.codes, cls))
+
+    def __new__(cls, code: str, *_texts: Any, **_named: Any) -> TailraceError:
+        return super().__new__(TailraceError._class_of.get(code, cls) if cls is TailraceError else cls)
+
     def __init__(self, code: str, problem: str, fix: str) -> None:
         super().__init__(message=f"[{code}] {problem}\nFix: {fix}")
         self.code = code
@@ -27,6 +68,9 @@ class TailraceError(PySparkException):
     def __str__(self) -> str:
         return f"[{self.code}] {self.problem}\nFix: {self.fix}"
 
+    def __reduce__(self) -> tuple[type[TailraceError], tuple[str, str, str]]:
+        return type(self), (self.code, self.problem, self.fix)
+
     def getCondition(self) -> str:
         """Return the error's code, as PySpark's exceptions do."""
         return self.code
@@ -35,4 +79,112 @@ class TailraceError(PySparkException):
     def find_in(cls, text: str) -> TailraceError | None:
         """Return the coded error inside a longer text, such as a JVM stack trace; None if there is none."""
         match = _CODED.search(text)
-        return cls(match[1], match[2].strip(), match[3].strip()) if match else None
+        return TailraceError(match[1], match[2].strip(), match[3].strip()) if match else None
+
+
+class ConfigurationError(TailraceError):
+    """An argument, a setting or the session is wrong. The same call fails again until that is changed."""
+
+    codes = frozenset(
+        {
+            "TAILRACE_BAD_DEDUPLICATION",
+            "TAILRACE_BAD_ERROR_POLICY",
+            "TAILRACE_BAD_SETTING",
+            "TAILRACE_BAD_SINK_OPTION",
+            "TAILRACE_BAD_SIZE",
+            "TAILRACE_BAD_TEMPLATE",
+            "TAILRACE_BAD_TOPIC",
+            "TAILRACE_CONNECT_NOT_SUPPORTED",
+            "TAILRACE_DAEMON_MODULE",
+            "TAILRACE_HOST_UNKNOWN",
+            "TAILRACE_NOTHING_TO_CHECK",
+            "TAILRACE_NOT_CONFIGURED",
+            "TAILRACE_NOT_SUPERVISED",
+            "TAILRACE_SESSION_ALREADY_RUNNING",
+            "TAILRACE_SESSION_NOT_CONFIGURED",
+            "TAILRACE_TEST_MISUSED",
+            "TAILRACE_UNKNOWN_FIGURE",
+            "TAILRACE_UNKNOWN_FORMAT",
+            "TAILRACE_UNKNOWN_WINDOW",
+        }
+    )
+
+
+class InstallationError(TailraceError):
+    """Java, a jar or a package is missing, or two versions differ."""
+
+    codes = frozenset(
+        {
+            "TAILRACE_DASHBOARD_NOT_INSTALLED",
+            "TAILRACE_EXTRA_MISSING",
+            "TAILRACE_JARS_UNREACHABLE",
+            "TAILRACE_JAVA_MISSING",
+            "TAILRACE_JAVA_TOO_OLD",
+            "TAILRACE_PLUGIN_MISSING",
+            "TAILRACE_SPARK_VERSION_MISMATCH",
+            "TAILRACE_VERSION_MISMATCH",
+        }
+    )
+
+
+class QueryRefusedError(TailraceError):
+    """`start()` refuses the query: it cannot run in Real-Time Mode as it is.
+
+    The code is that of the finding, or `TAILRACE_CHECK_FAILED` if there are several. `tailrace.check` lists them all.
+    """
+
+    codes = frozenset(
+        {
+            "TAILRACE_CHECK_FAILED",
+            "TAILRACE_NOT_DETERMINISTIC",
+            "TAILRACE_NO_ROW_IDENTITY",
+            "TAILRACE_SINK_NEEDS_REAL_TIME",
+            "TAILRACE_STATE_BEFORE_UNION",
+            "TAILRACE_STATUS_WITHOUT_SESSION",
+            "TAILRACE_UNSUPPORTED_OPERATOR",
+            "TAILRACE_UNSUPPORTED_SINK",
+        }
+    )
+
+
+class NotReadyError(TailraceError):
+    """Too early: the same call can succeed later."""
+
+    codes = frozenset({"TAILRACE_NO_FIGURES", "TAILRACE_SLOTS_NOT_RELEASED"})
+
+
+class BrokerError(TailraceError):
+    """A Kafka broker does not start, does not answer, or refuses a topic."""
+
+    codes = frozenset(
+        {
+            "TAILRACE_BROKER_ALREADY_RUNNING",
+            "TAILRACE_BROKER_NOT_STARTED",
+            "TAILRACE_BROKER_UNREACHABLE",
+            "TAILRACE_TOPIC_NOT_CREATED",
+        }
+    )
+
+
+class PortTakenError(TailraceError):
+    """Another program uses the port."""
+
+    codes = frozenset({"TAILRACE_PORT_TAKEN"})
+
+
+class DrainError(TailraceError):
+    """A query could not be drained."""
+
+    codes = frozenset({"TAILRACE_DRAIN_FAILED", "TAILRACE_DRAIN_TIMEOUT"})
+
+
+class NothingToDrainError(DrainError):
+    """There is no real-time query to drain."""
+
+    codes = frozenset({"TAILRACE_NOTHING_TO_DRAIN"})
+
+
+class DashboardUnreachableError(TailraceError):
+    """No dashboard answers at that address."""
+
+    codes = frozenset({"TAILRACE_DASHBOARD_UNREACHABLE"})

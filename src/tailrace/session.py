@@ -1,45 +1,18 @@
-"""`configure`: make a Spark session ready for Real-Time Mode, without touching what the user set."""
+"""`configure`: make a Spark session ready for Real-Time Mode, and keep what the user set."""
 
 from __future__ import annotations
 
-import os
-import re
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-
-from py4j.protocol import Py4JJavaError
-from pyspark import SparkConf, SparkContext
-from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 from rich.markup import escape
 
 from tailrace._process.console import console
-from tailrace._process.interrupts import interrupts_deferred
-from tailrace._spark import maven
-from tailrace._spark.defaults import REAL_TIME_DEFAULTS
-from tailrace._spark.driver_jvm import driver_options, say_if_too_late
-from tailrace._spark.java import require_java
-from tailrace._spark.plugin import (
-    CLIENT_VERSION_KEY,
-    EXTENSION_CLASS,
-    LISTENER_CLASS,
-    PLUGIN_CLASS,
-    is_loaded,
-    plugin_jar,
-)
-from tailrace._spark.user_conf import user_conf
-from tailrace._version import __version__
-from tailrace.check.starts import check_at_start
+from tailrace._spark.session_builder import RealTimeBuilder
+from tailrace.check.start_hook import check_at_start
 from tailrace.dashboard.application import dashboard, port_of
 from tailrace.errors import TailraceError
 from tailrace.monitor import monitor_of
-from tailrace.supervise.notes import is_supervised, tell_how_it_ends
+from tailrace.supervise.run_folder import is_supervised, report_exit
 from tailrace.supervise.warm_workers import warm_workers
-
-LISTENERS_KEY = "spark.sql.streaming.streamingQueryListeners"
 
 
 def configure(builder: SparkSession.Builder, *, kafka_connector: bool = True) -> SparkSession.Builder:
@@ -55,76 +28,14 @@ def configure(builder: SparkSession.Builder, *, kafka_connector: bool = True) ->
     :param kafka_connector: add the jars of Spark's Kafka source and sink. They are not added if the user already names
         a `spark-sql-kafka` jar or package.
     """
-    ready = RealTimeBuilder._sharing(builder, kafka_connector)
-    ready._complete()
-    return ready
+    return RealTimeBuilder.completing(builder, kafka_connector=kafka_connector, on_session=_prepare)
 
 
-class RealTimeBuilder(SparkSession.Builder):
-    """A session builder that starts Spark only together with the plugin, or says why it cannot."""
-
-    _kafka_connector = True
-
-    @classmethod
-    def _sharing(cls, builder: SparkSession.Builder, kafka_connector: bool) -> RealTimeBuilder:
-        # Shared, not copied: what is set on either builder afterwards holds for both.
-        shared = cls()
-        shared._options = builder._options
-        shared._kafka_connector = kafka_connector
-        return shared
-
-    def getOrCreate(self) -> SparkSession:
-        self._prepare_jvm()
-        with _plugin_errors_stated():
-            session = super().getOrCreate()
-        _watch(session)
-        return session
-
-    def create(self) -> SparkSession:
-        self._prepare_jvm()
-        with _plugin_errors_stated():
-            session = super().create()
-        _watch(session)
-        return session
-
-    def _complete(self) -> None:
-        """Merge our settings into the user's; doing it twice is doing it once."""
-        _refuse_spark_connect(self)
-        _refuse_running_session_without_plugin()
-        if SparkContext._active_spark_context is not None:
-            return
-        require_java()
-        conf = user_conf(self._options)
-        jars = [plugin_jar()]
-        if self._kafka_connector and not _names_kafka_connector(conf):
-            jars += maven.resolve(maven.KAFKA_CONNECTOR, maven.IvyOptions.from_conf(conf))
-        options = {
-            "spark.jars": _merged(conf.get("spark.jars"), map(str, jars)),
-            "spark.sql.extensions": _merged(conf.get("spark.sql.extensions"), [EXTENSION_CLASS]),
-            "spark.plugins": _merged(conf.get("spark.plugins"), [PLUGIN_CLASS]),
-            LISTENERS_KEY: _merged(conf.get(LISTENERS_KEY), [LISTENER_CLASS]),
-        }
-        defaults = {default.key: default.value for default in REAL_TIME_DEFAULTS} | _cores_of_local_cluster(conf)
-        defaults[CLIENT_VERSION_KEY] = __version__
-        options |= driver_options(conf)
-        self._options.update(options | {key: value for key, value in defaults.items() if key not in conf})
-
-    def _prepare_jvm(self) -> None:
-        # Once more: the user may have gone on setting things after `configure`.
-        self._complete()
-        if SparkContext._active_spark_context is None:
-            _same_python_for_local_workers(user_conf(self._options))
-            with interrupts_deferred():
-                SparkContext._ensure_initialized(conf=spark_conf(self))
-            say_if_too_late(user_conf(self._options))
-            _add_to_driver(self._options["spark.jars"])
-
-
-def _watch(session: SparkSession) -> None:
-    """Look at the session's queries before they start and from their beginning, so that nothing is missed."""
+def _prepare(session: SparkSession) -> None:
+    """Check the session's queries before they start, and monitor them from their first row."""
     monitor = monitor_of(session)
     check_at_start()
-    tell_how_it_ends(monitor.latest)
+    report_exit(monitor.latest)
     if port_of(session) is not None or is_supervised():
         _serve_dashboard(session)
     warm_workers(session)
@@ -135,93 +46,10 @@ def _serve_dashboard(session: SparkSession) -> None:
         try:
             dashboard(session)
         except TailraceError:
-            # Without one a supervisor could not drain: better on another port than none.
+            # A supervisor drains through the dashboard: another port is better than none.
             if not is_supervised():
                 raise
             dashboard(session, port=0)
     except TailraceError as problem:
-        # Queries run without it, and a second application on a machine finds the port taken.
+        # Queries run without a dashboard, and a second application on the machine finds the port taken.
         console.print(f"[yellow]No dashboard:[/] {escape(problem.problem)} {escape(problem.fix)}", soft_wrap=True)
-
-
-def spark_conf(builder: SparkSession.Builder) -> SparkConf:
-    """The builder's options as PySpark passes them to the JVM."""
-    conf = SparkConf()
-    for key, value in builder._options.items():
-        conf.set(key, str(value))
-    return conf
-
-
-def _merged(users: str | None, ours: Iterable[str]) -> str:
-    entries = [entry.strip() for entry in (users or "").split(",") if entry.strip()]
-    return ",".join(dict.fromkeys([*entries, *ours]))
-
-
-def _cores_of_local_cluster(conf: Mapping[str, str]) -> dict[str, str]:
-    """What to wait for before the first query; other masters are told by the user."""
-    size = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", conf.get("spark.master", ""))
-    return {"spark.cores.max": str(int(size[1]) * int(size[2]))} if size else {}
-
-
-def _same_python_for_local_workers(conf: Mapping[str, str]) -> None:
-    """Let workers on this machine run the interpreter that runs us, with the packages that are installed for it.
-
-    PySpark's default is whatever `python3` is on the PATH, which is another one unless the environment is activated.
-    """
-    if conf.get("spark.master", "local").startswith("local") and "spark.pyspark.python" not in conf:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-
-
-def _names_kafka_connector(conf: Mapping[str, str]) -> bool:
-    named = f"{conf.get('spark.jars', '')},{conf.get('spark.jars.packages', '')}"
-    return "spark-sql-kafka" in named
-
-
-def _add_to_driver(jars: str) -> None:
-    """Put the jars on the class path of a driver JVM that was started without them.
-
-    spark-submit starts the JVM before the user's script runs, and a stopped session leaves its JVM
-    behind: in both cases `spark.jars` comes too late for the driver, though not for executors.
-    """
-    jvm: Any = SparkContext._jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    there = {url.getPath() for url in loader.getURLs()}
-    for jar in jars.split(","):
-        if Path(jar).is_file() and (url := jvm.java.io.File(jar).toURI().toURL()).getPath() not in there:
-            loader.addURL(url)
-
-
-def _refuse_spark_connect(builder: SparkSession.Builder) -> None:
-    options = builder._options
-    mode = str(options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))).lower()
-    asked = "spark.remote" in options or mode == "connect"
-    asked = asked or any(name in os.environ for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"))
-    if asked or "pyspark.sql.connect" in type(builder).__module__:
-        raise TailraceError(
-            "TAILRACE_CONNECT_NOT_SUPPORTED",
-            "this builder makes a Spark Connect session; Tailrace extends the engine and needs the classic one.",
-            'use .master("local[8]") or .master("spark://…") instead of .remote(…), and unset SPARK_REMOTE.',
-        )
-
-
-def _refuse_running_session_without_plugin() -> None:
-    context = SparkContext._active_spark_context
-    if context is not None and not is_loaded(context):
-        raise TailraceError(
-            "TAILRACE_SESSION_ALREADY_RUNNING",
-            "a Spark session is already running in this process, without Tailrace's plugin; "
-            "plugins can only be loaded when Spark starts.",
-            "stop it first (SparkSession.active().stop()), or call tailrace.configure before the first getOrCreate().",
-        )
-
-
-@contextmanager
-def _plugin_errors_stated() -> Iterator[None]:
-    """What the plugin refuses while Spark starts arrives inside a stack trace of the JVM's."""
-    try:
-        yield
-    except (Py4JJavaError, CapturedException) as failure:
-        stated = TailraceError.find_in(str(failure))
-        if stated is not None:
-            raise stated from None
-        raise

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
+
+import psutil
+
+from tailrace._process.process_table import find_process
 
 Completed = subprocess.CompletedProcess[str]
 
@@ -43,34 +46,22 @@ def tailrace_command(*arguments: str) -> list[str]:
 
 
 def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    return find_process(pid) is not None
 
 
 def command_line(pid: int) -> str:
-    """Nothing if it has ended."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
+    """Empty if the process has ended."""
+    process = find_process(pid)
+    return process.command if process is not None else ""
+
+
+def environment(pid: int) -> dict[str, str]:
+    return dict(psutil.Process(pid).environ())
 
 
 def descendants(pid: int) -> set[int]:
-    """All processes that a process has started, and theirs."""
-    parents: dict[int, set[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            parents.setdefault(parent, set()).add(int(entry.name))
-    found: set[int] = set()
-    waiting = {pid}
-    while waiting:
-        children = set().union(*(parents.get(parent, set()) for parent in waiting))
-        found |= children
-        waiting = children
-    return found
+    """The processes that a process has started, and theirs."""
+    try:
+        return {child.pid for child in psutil.Process(pid).children(recursive=True)}
+    except psutil.NoSuchProcess:
+        return set()

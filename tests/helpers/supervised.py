@@ -14,6 +14,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tests.helpers.processes import tailrace_command
 from tests.helpers.waiting import until
 
@@ -95,10 +97,10 @@ class SupervisedRun:
     def _left_behind(self) -> list[int]:
         """All that were started with our mark in their environment, whoever their parent is now."""
         found = []
-        for entry in Path("/proc").iterdir():
-            with contextlib.suppress(OSError):
-                if entry.name.isdigit() and f"{MARK}={self._mark}".encode() in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get(MARK) == self._mark:
+                    found.append(process.pid)
         return found
 
     def _word_behind(self, label: str) -> str:

@@ -1,4 +1,4 @@
-"""The broker of `tailrace kafka start`: it outlives the command, and a later one finds it again."""
+"""The broker of `tailrace kafka start`: it outlives the command, and later commands find it."""
 
 from __future__ import annotations
 
@@ -9,27 +9,21 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
+from tailrace._broker.admin import create_topics
+from tailrace._broker.launch import launch, wait_until_ready
+from tailrace._broker.ports import HOST, free_port, refuse_taken_port
+from tailrace._broker.properties import Listener, write_properties
 from tailrace._process.console import working
 from tailrace._process.paths import log_file, state_folder
+from tailrace._process.process_table import find_process
 from tailrace._spark import maven
 from tailrace.errors import TailraceError
-from tailrace.kafka import (
-    HOST,
-    Listener,
-    create_topics,
-    free_port,
-    launch,
-    refuse_taken_port,
-    wait_until_ready,
-    write_properties,
-)
 
 STOPPED_WITHIN_S = 20
 
@@ -37,7 +31,6 @@ STOPPED_WITHIN_S = 20
 @dataclasses.dataclass(frozen=True)
 class BackgroundBroker:
     pid: int
-    started: str
     port: int
     folder: str
     log: str
@@ -51,7 +44,7 @@ class BackgroundBroker:
 
 
 def start(*, port: int | None = None) -> BackgroundBroker:
-    """The running broker, or a new one; two commands at once start only one."""
+    """The running broker, or a new one. Two commands at the same time start only one."""
     with (state_folder("kafka") / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         running = status()
@@ -72,28 +65,28 @@ def _start(port: int | None) -> BackgroundBroker:
     log = log_file("kafka")
     with working("Starting Apache Kafka"):
         process = launch(folder, jars, log, owned=False)
-        broker = BackgroundBroker(process.pid, _started(process.pid) or "", chosen, str(folder), str(log))
+        broker = BackgroundBroker(process.pid, chosen, str(folder), str(log))
         try:
-            # Noted before it is ready, so that a later command finds it whatever happens to this one.
-            _note().write_text(json.dumps(dataclasses.asdict(broker)), encoding="utf-8")
+            # Recorded before it is ready: a later command finds it even if this one is killed.
+            _state_file().write_text(json.dumps(dataclasses.asdict(broker)), encoding="utf-8")
             wait_until_ready(process, f"{HOST}:{chosen}", log)
         except BaseException:
             process.kill()
             process.wait()
             _forget(broker)
             raise
-    # It goes on without us: not reaping it here is the point.
+    # It keeps running without us, so it is not reaped here.
     process.returncode = 0
     return broker
 
 
 def status() -> BackgroundBroker | None:
-    """The running broker, if there is one; what a dead one left behind is removed."""
+    """The running broker, if there is one. What a dead one left behind is removed."""
     try:
-        broker = BackgroundBroker(**json.loads(_note().read_text(encoding="utf-8")))
+        broker = BackgroundBroker(**json.loads(_state_file().read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-    if _started(broker.pid) == broker.started:
+    if _is_running(broker):
         return broker
     _forget(broker)
     return None
@@ -105,10 +98,10 @@ def stop() -> None:
         return
     deadline = time.monotonic() + STOPPED_WITHIN_S
     sign = int(signal.SIGTERM)
-    while _started(broker.pid) == broker.started:
+    while _is_running(broker):
         with contextlib.suppress(ProcessLookupError):
             os.kill(broker.pid, sign)
-        # Signal 0 only asks whether it is still there.
+        # Signal 0 only asks whether it still runs.
         sign = int(signal.SIGKILL) if time.monotonic() > deadline else 0
         time.sleep(0.1)
     _forget(broker)
@@ -126,7 +119,7 @@ def parse_topic(text: str) -> tuple[str, int]:
 
 
 def ensure_topic(broker: BackgroundBroker, name: str, partitions: int) -> None:
-    """Create the topic unless it is there with as many partitions."""
+    """Create the topic unless it exists with this number of partitions."""
     topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics
     if name not in topics:
         create_topics(broker.bootstrap_servers, [name], partitions=partitions)
@@ -134,7 +127,7 @@ def ensure_topic(broker: BackgroundBroker, name: str, partitions: int) -> None:
         raise TailraceError(
             "TAILRACE_TOPIC_NOT_CREATED",
             f"the topic '{name}' exists with {len(topics[name].partitions)} partitions, not {partitions}.",
-            "choose another name, or start anew: tailrace kafka stop",
+            "choose another name, or delete the broker and its topics: tailrace kafka stop",
         )
 
 
@@ -146,28 +139,16 @@ def _already_running(broker: BackgroundBroker) -> TailraceError:
     )
 
 
-def _note() -> Path:
+def _state_file() -> Path:
     return state_folder("kafka") / "broker.json"
 
 
 def _forget(broker: BackgroundBroker) -> None:
     shutil.rmtree(broker.folder, ignore_errors=True)
-    _note().unlink(missing_ok=True)
+    _state_file().unlink(missing_ok=True)
 
 
-def _started(pid: int) -> str | None:
-    """When the process with this number started: a reused number is not mistaken for our broker."""
-    try:
-        answer = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-        fields = answer.rpartition(")")[2].split()
-        return None if fields[0] == "Z" else fields[19]
-    except OSError:
-        return _started_by_ps(pid)
-
-
-def _started_by_ps(pid: int) -> str | None:
-    if Path("/proc/self/stat").exists():
-        return None
-    # Without /proc, as on macOS.
-    answer = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return answer.stdout.strip() or None
+def _is_running(broker: BackgroundBroker) -> bool:
+    """A process with the broker's id that was started on the broker's folder: ids are reused."""
+    process = find_process(broker.pid)
+    return process is not None and broker.folder in process.command

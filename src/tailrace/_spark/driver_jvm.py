@@ -1,4 +1,4 @@
-"""What the driver's JVM is started with: it plans every epoch, so that its pauses are everybody's."""
+"""The options of the driver's JVM. The driver plans every epoch, so its garbage collection delays every query."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ OPTIONS_KEY = "spark.driver.extraJavaOptions"
 COLLECTOR = "-XX:+UseParallelGC"
 
 _ANY_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
-# Where else a JVM gets options from. With two collectors it does not start.
+# Other places from which a JVM takes options. With two collectors it does not start.
 _VARIABLES = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _OPTIONS_KEYS = (OPTIONS_KEY, "spark.driver.defaultJavaOptions")
 
 logger = logging.getLogger("tailrace")
-_said = False
+_warned = False
 
 
 def driver_options(conf: Mapping[str, str]) -> dict[str, str]:
@@ -30,14 +30,14 @@ def driver_options(conf: Mapping[str, str]) -> dict[str, str]:
     return {OPTIONS_KEY: f"{conf.get(OPTIONS_KEY, '')} {COLLECTOR}".strip()}
 
 
-def say_if_too_late(conf: Mapping[str, str]) -> None:
-    """A JVM that already runs cannot be given options any more."""
-    global _said
+def warn_if_too_late(conf: Mapping[str, str]) -> None:
+    """Warn if the JVM already runs: it takes no more options."""
+    global _warned
     jvm: Any = SparkContext._jvm
     arguments = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
-    if _said or any(_ANY_COLLECTOR.match(str(argument)) for argument in arguments) or _users_collector(conf):
+    if _warned or any(_ANY_COLLECTOR.match(str(argument)) for argument in arguments) or _users_collector(conf):
         return
-    _said = True
+    _warned = True
     logger.warning(
         "The driver's JVM was started before tailrace.configure, without %s, which shortens the pause between epochs. "
         "With spark-submit: --driver-java-options '%s'.",
@@ -52,5 +52,5 @@ def _names_collector(conf: Mapping[str, str]) -> bool:
 
 
 def _users_collector(conf: Mapping[str, str]) -> bool:
-    """Another than ours, by which the user has decided."""
+    """True if the user chose another collector."""
     return any(found != COLLECTOR for key in _OPTIONS_KEYS for found in _ANY_COLLECTOR.findall(conf.get(key, "")))

@@ -10,8 +10,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tailrace._process.interrupts import interrupts_deferred
+from tailrace._spark.session_builder import spark_conf
 from tailrace.errors import TailraceError
-from tailrace.session import spark_conf
 
 
 def start_with_log(builder: SparkSession.Builder, log: Path) -> SparkSession:

@@ -1,27 +1,25 @@
-"""The driver's side of being owned: it ends, with all it has started, when the harness does."""
+"""How a driver under test ends when the harness does, with every process that it started."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
-import sys
-import threading
 from pathlib import Path
 
-from tailrace.chaos._processes import members_of_session
+from tailrace._process.owner_pipe import on_owner_exit
+from tailrace._process.process_table import members_of_session
 
 
 def end_with_owner(folder: Path | None = None) -> None:
-    """Watch standard input, which the harness holds open and never writes to; at its end remove the run's folder."""
-    threading.Thread(target=_watch, args=(folder,), daemon=True).start()
+    """When the harness is gone, kill the driver's session, remove the run's folder, and exit."""
 
+    def end() -> None:
+        for process in members_of_session(os.getsid(0)):
+            if process.pid != os.getpid():
+                process.signal(signal.SIGKILL)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        os._exit(1)
 
-def _watch(folder: Path | None) -> None:
-    sys.stdin.buffer.read()
-    for process in members_of_session(os.getsid(0)):
-        if process.pid != os.getpid():
-            process.signal(signal.SIGKILL)
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
-    os._exit(1)
+    on_owner_exit(end)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,8 +10,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tailrace._process.owner_pipe import environment_of_child
+from tailrace._process.process_table import Process, members_of_session
 from tailrace.chaos._events import Event, heard
-from tailrace.chaos._processes import Process, members_of_session
 
 GONE_WITHIN_S = 20
 
@@ -40,7 +40,7 @@ class Driver:
             errors="replace",
             # A session of its own, by which all its processes are found again.
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env=environment_of_child(),
         )
         self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
         self._reader.start()

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from tailrace._broker.admin import SILENT
 from tailrace.errors import TailraceError
-from tailrace.kafka import SILENT
 
 Encode = Callable[[int], tuple[str, bytes]]
 """A record's number → its key and its value."""

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any
 
-from tailrace.kafka import HOST
+from tailrace._broker.ports import HOST
 
 CHUNK = 64 * 1024
 

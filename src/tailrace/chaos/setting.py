@@ -8,6 +8,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from tailrace._broker.ports import HOST
 from tailrace._spark import maven
 from tailrace.chaos._events import Event
 from tailrace.chaos._settings import Settings, checkpoint_of
@@ -22,7 +23,7 @@ from tailrace.chaos.watch import Watch
 from tailrace.chaos.workloads import WORKLOADS
 from tailrace.chaos.world import Form, World
 from tailrace.errors import TailraceError
-from tailrace.kafka import HOST, EmbeddedKafka, require_broker
+from tailrace.kafka import EmbeddedKafka, require_broker
 
 PARTITIONS = 2
 MOST_SHUFFLE_PARTITIONS = 3

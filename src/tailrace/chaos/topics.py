@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
+from tailrace._broker.admin import SILENT
 from tailrace.errors import TailraceError
-from tailrace.kafka import SILENT
 
 READ_WITHIN_S = 120
 

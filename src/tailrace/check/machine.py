@@ -16,16 +16,16 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tailrace._broker import background
+from tailrace._broker.admin import require_broker
 from tailrace._process.paths import log_file
 from tailrace._spark import maven
 from tailrace._spark.java import require_java
 from tailrace._spark.logged_session import start_with_log
 from tailrace._spark.plugin import plugin_jar
+from tailrace._spark.session_builder import RealTimeBuilder
 from tailrace._spark.slots import free_slots
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
-from tailrace.kafka import require_broker
-from tailrace.session import configure
 
 OLDEST_PYTHON = (3, 11)
 LEAST_DISK_GB = 1.0
@@ -128,7 +128,7 @@ class _Session:
 
     def handshake(self) -> Finding:
         builder = SparkSession.builder.master(self._master).appName("tailrace-doctor")
-        builder = configure(builder.config("spark.ui.enabled", "false"))
+        builder = RealTimeBuilder.completing(builder.config("spark.ui.enabled", "false"))
         self._spark = start_with_log(builder, log_file("doctor-spark"))
         version = self._spark._jvm.tailrace.BuildInfo.version()
         return Finding("Session", True, f"Spark {self._spark.version} on {self._master} with plugin {version}")

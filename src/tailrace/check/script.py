@@ -23,11 +23,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tailrace._spark.logged_session import start_with_log
 from tailrace._spark.plugin import is_loaded
+from tailrace._spark.session_builder import RealTimeBuilder
 from tailrace.check.facts import option, writer_options
-from tailrace.check.starts import intercept
+from tailrace.check.start_hook import intercept
 from tailrace.check.stub_query import NeverStarted
 from tailrace.errors import TailraceError
-from tailrace.session import RealTimeBuilder, configure
 
 # After a script has started a query: longer than it needs to start the next.
 PATIENCE_S = 15.0
@@ -133,7 +133,7 @@ def _sessions_with_plugin(log: Path, master: str | None) -> Iterator[None]:
     def get_or_create(builder: SparkSession.Builder) -> SparkSession:
         if master is not None:
             builder = builder.master(master)
-        ready = builder if isinstance(builder, RealTimeBuilder) else configure(builder)
+        ready = builder if isinstance(builder, RealTimeBuilder) else RealTimeBuilder.completing(builder)
         with (
             _replaced(RealTimeBuilder, "getOrCreate", real_time),
             _replaced(SparkSession.Builder, "getOrCreate", plain),

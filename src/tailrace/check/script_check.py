@@ -15,7 +15,7 @@ from tailrace.check.description import QueryShape
 from tailrace.check.facts import SAMPLE_MS, Facts, facts_of
 from tailrace.check.script import run_without_starting
 from tailrace.check.slots import Holder
-from tailrace.check.starts import is_real_time
+from tailrace.check.start_hook import is_real_time
 from tailrace.check.verdict import Verdict
 from tailrace.errors import TailraceError
 

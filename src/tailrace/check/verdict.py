@@ -9,7 +9,7 @@ from typing import Any
 
 from tailrace.check.description import QueryShape
 from tailrace.check.findings import Finding, Severity
-from tailrace.errors import TailraceError
+from tailrace.errors import QueryRefusedError
 
 SIGNS = {Severity.BLOCKING: "✗", Severity.WARNING: "!", Severity.NOTE: "·"}
 ORDER = list(Severity)
@@ -41,8 +41,10 @@ class Verdict:
             return
         if len(reasons) == 1:
             [only] = reasons
-            raise TailraceError(only.code, f"{only.problem}{f' See {only.line}.' if only.line else ''}", only.change)
-        raise TailraceError(
+            raise QueryRefusedError(
+                only.code, f"{only.problem}{f' See {only.line}.' if only.line else ''}", only.change
+            )
+        raise QueryRefusedError(
             "TAILRACE_CHECK_FAILED",
             f"{len(reasons)} reasons keep this query from running in Real-Time Mode:\n"
             + "\n".join(f"- [{one.code}] {one.place}: {one.problem}" for one in reasons),

@@ -14,7 +14,8 @@ from rich.console import Console
 from tailrace._process.console import console
 from tailrace._process.paths import cache_folder
 from tailrace.demo import report
-from tailrace.demo.run import DemoOptions, DemoResult, Mode, run_demo
+from tailrace.demo.options import DemoOptions, DemoResult, Mode
+from tailrace.demo.run import run_demo
 from tailrace.demo.view import DemoView
 from tailrace.errors import TailraceError
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from tailrace._process import dashboards
 from tailrace._process.console import console
-from tailrace.dashboard import discovery, serve
+from tailrace.dashboard import serve
 from tailrace.errors import TailraceError
 from tailrace.monitor.live import monitor_of, session_of_this_process
-from tailrace.supervise import notes
+from tailrace.supervise import run_folder
 from tailrace.supervise.drain import drain_queries
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
 
 def _leave_a_note(served: Dashboard, application: str, token: str) -> None:
     """For `tailrace top`, `tailrace drain` and `tailrace run`; it is no harm if there is none."""
-    notes.note_dashboard(served.url, token)
+    run_folder.report_dashboard(served.url, token)
     try:
-        note = discovery.announce(served.url, application, token)
+        note = dashboards.announce(served.url, application, token)
     except (TailraceError, OSError):
         return
     served.on_stop(lambda: note.unlink(missing_ok=True))

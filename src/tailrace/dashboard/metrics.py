@@ -10,7 +10,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from tailrace.dashboard.health import ACTIVE, current_runs
+from tailrace.monitor.health import ACTIVE, current_runs
 from tailrace.monitor.measured import FIGURES
 
 # Series cost memory in Prometheus for as long as it keeps them; a topic may have thousands of partitions.

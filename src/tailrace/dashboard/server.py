@@ -27,9 +27,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tailrace.dashboard.control import Control
-from tailrace.dashboard.health import first_line, health_of
 from tailrace.dashboard.metrics import exposition
 from tailrace.errors import TailraceError
+from tailrace.monitor.health import first_line, health_of
 
 THREAD_NAME = "tailrace-dashboard"
 STARTS_WITHIN_S = 10

@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from tailrace.dashboard import discovery
-from tailrace.dashboard.client import no_dashboard_at, open_url
+from tailrace._process import dashboards
+from tailrace._process.http_client import no_dashboard_at, open_url
 from tailrace.errors import TailraceError
 from tailrace.monitor.epochs import seam_in_words
 from tailrace.monitor.report import COLUMNS, LABELS
@@ -46,7 +46,7 @@ class Feed:
 
 def default_url(command: str = "top") -> str:
     """Of the one dashboard that is served on this machine."""
-    served = discovery.find()
+    served = dashboards.find()
     if len(served) == 1:
         return served[0].url
     if not served:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tailrace._version import __version__
-from tailrace.demo.run import DemoResult, Mode
+from tailrace.demo.options import DemoResult, Mode
 from tailrace.loadtest import plot_latency
 from tailrace.loadtest.machine import describe_machine
 from tailrace.loadtest.report import LABELS

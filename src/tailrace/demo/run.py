@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import tempfile
 import threading
@@ -10,7 +9,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from tailrace._spark.logged_session import start_with_log
 from tailrace._spark.slots import busy_slots
 from tailrace.dashboard.application import dashboard
 from tailrace.demo.model import FraudModel, train
+from tailrace.demo.options import DemoOptions, DemoResult, Mode
 from tailrace.demo.query import decide, read_payments, write_decisions
 from tailrace.demo.view import DemoView
 from tailrace.errors import TailraceError
@@ -38,47 +37,11 @@ PARTITIONS = 2
 SHUFFLE_PARTITIONS = 2
 # Every stage of a real-time query runs at once: readers + aggregators, and one slot to spare.
 SLOTS = PARTITIONS + SHUFFLE_PARTITIONS + 1
-SHORTEST_EPOCH_S = 5
 SHORTEST_EPOCH_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
 WARM_UP_EPOCHS = 8
 WARM_UP_S = 8
 STOPPED_WITHIN_S = 20
 SECONDS_OF_A_KEPT_EPOCH = 60
-
-
-class Mode(StrEnum):
-    MICRO_BATCH = "micro-batch"
-    REAL_TIME = "real-time"
-
-
-@dataclasses.dataclass(frozen=True)
-class DemoOptions:
-    seconds: int
-    rate: int
-    modes: tuple[Mode, ...]
-    bootstrap_servers: str | None = None
-    checkpoint_location: Path | None = None
-    keep: bool = False
-
-    @property
-    def epoch_s(self) -> int:
-        """Half the measured time, so that every measurement spans two epoch boundaries."""
-        return max(SHORTEST_EPOCH_S, self.seconds // 2)
-
-    def seconds_of(self, mode: Mode) -> int:
-        """Micro-batch has no epochs to span: half a minute shows its curve."""
-        return self.seconds if mode is Mode.REAL_TIME else min(30, self.seconds)
-
-
-@dataclasses.dataclass(frozen=True)
-class DemoResult:
-    options: DemoOptions
-    reports: dict[Mode, LatencyReport]
-    spark_log: Path
-    seam: dict[str, Any] | None = None
-    """The pause between epochs while it was measured, see `tailrace.monitor.epochs`."""
-    cold_seams_ms: tuple[float, ...] = ()
-    """The first pauses between epochs, while the JVM had not yet compiled what they run."""
 
 
 def run_demo(options: DemoOptions, view: DemoView, on_measured: Callable[[DemoResult], None]) -> DemoResult:

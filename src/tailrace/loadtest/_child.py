@@ -1,4 +1,4 @@
-"""The processes of a load test: JSON lines in and out, gone when their owner is."""
+"""The processes of a load test: JSON lines in and out. They end with their owner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tailrace._process.owned_process import end_owned_process
+from tailrace._process.owner_pipe import end_owned_process, environment_of_child, on_owner_exit
 from tailrace.errors import TailraceError
 
 Message = dict[str, Any]
@@ -29,7 +29,7 @@ class Child:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env=environment_of_child(),
         )
         self._reader = threading.Thread(target=self._read, args=(on_message,), daemon=True)
         self._reader.start()
@@ -71,12 +71,13 @@ class Child:
 
 
 class Owner:
-    """The child's side: orders from standard input, without ever waiting for one."""
+    """The child's side: orders from standard input, read without blocking."""
 
     def __init__(self) -> None:
         self._orders: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        self.config: Message = json.loads(sys.stdin.readline() or "null") or sys.exit(0)
-        threading.Thread(target=self._read, daemon=True).start()
+        self.config: Message = json.loads(sys.stdin.buffer.readline() or b"null") or sys.exit(0)
+        # Without an owner nobody reads what we might still report.
+        on_owner_exit(lambda: os._exit(0), on_line=lambda line: self._orders.put(json.loads(line)))
 
     def next_order(self) -> Message | None:
         try:
@@ -87,15 +88,9 @@ class Owner:
     def tell(self, message: Message) -> None:
         print(json.dumps(message), flush=True)
 
-    def _read(self) -> None:
-        for line in sys.stdin:
-            self._orders.put(json.loads(line))
-        # The owner is gone or has closed us: nobody reads what we might still say.
-        os._exit(0)
-
 
 def serve(run: Callable[[Owner], None]) -> None:
-    """A child's main: what goes wrong is told to the owner, who shows it in the user's terms."""
+    """A child's main function. Failures are reported to the owner, which shows them to the user."""
     owner = Owner()
     try:
         run(owner)

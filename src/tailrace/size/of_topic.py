@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from confluent_kafka.admin import AdminClient
 
+from tailrace._broker.admin import require_broker
 from tailrace.check.description import QueryShape
-from tailrace.kafka import require_broker
 from tailrace.size.by_hand import shape_by_hand
 from tailrace.size.load import bad_size
 

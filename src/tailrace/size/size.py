@@ -9,7 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tailrace.check.check import require_query
 from tailrace.check.facts import Query, facts_of
-from tailrace.errors import TailraceError
+from tailrace.errors import NotReadyError
 from tailrace.monitor import latency
 from tailrace.size import Load, Sizing, bad_size, load_of_run, size_of
 
@@ -38,6 +38,6 @@ def size(query: Query, **load: Any) -> Sizing:
 def _load_of(query: StreamingQuery) -> Load:
     try:
         return load_of_run(latency(query).to_dict())
-    except TailraceError:
+    except NotReadyError:
         # A micro-batch query is not timed.
         return Load()

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tailrace._spark.plugin import DRAINS_CLASS, is_loaded, jvm_object
-from tailrace.errors import TailraceError
+from tailrace.errors import ConfigurationError, DrainError, NothingToDrainError
 from tailrace.monitor.live import session_of_this_process
 
 LOOKS_EVERY_S = 0.01
@@ -77,42 +77,42 @@ def drain_queries(spark: SparkSession, wanted: str | None = None, timeout_s: flo
     if not running:
         asked = "no query runs in Real-Time Mode" if wanted is None else f"no query '{wanted}' is running"
         known = ", ".join(str(query.name or query.id) for query in spark.streams.active) or "none at all"
-        raise TailraceError("TAILRACE_NOTHING_TO_DRAIN", f"{asked}.", f"choose one of those that run: {known}.")
+        raise NothingToDrainError("TAILRACE_NOTHING_TO_DRAIN", f"{asked}.", f"choose one of those that run: {known}.")
     with ThreadPoolExecutor(len(running)) as threads:
         return list(threads.map(lambda query: drain(query, timeout_s=timeout_s), running))
 
 
 def _require_real_time(spark: SparkSession, query: StreamingQuery, name: str) -> None:
     if not is_loaded(spark.sparkContext):
-        raise TailraceError(
+        raise ConfigurationError(
             "TAILRACE_SESSION_NOT_CONFIGURED",
             "this Spark session runs without Tailrace's plugin, so that its queries cannot be drained.",
             "make the session with tailrace.configure(SparkSession.builder…).getOrCreate().",
         )
     if not query.isActive:
-        raise TailraceError(
+        raise NothingToDrainError(
             "TAILRACE_NOTHING_TO_DRAIN", f"the query {name} is not running.", "drain a query while it runs."
         )
     if not jvm_object(spark.sparkContext, DRAINS_CLASS).isRealTime(query._jsq):
-        raise TailraceError(
+        raise NothingToDrainError(
             "TAILRACE_NOTHING_TO_DRAIN",
             f"the query {name} does not run in Real-Time Mode.",
             "end it with query.processAllAvailable() and query.stop(): a micro-batch is committed when it is done.",
         )
 
 
-def _failed(query: StreamingQuery, name: str) -> TailraceError:
+def _failed(query: StreamingQuery, name: str) -> DrainError:
     reason = query.exception()
     said = f": {str(reason).strip().splitlines()[0]}" if reason else ", because something else stopped it."
-    return TailraceError(
+    return DrainError(
         "TAILRACE_DRAIN_FAILED",
         f"the query {name} ended before its epoch was committed{said}",
         "start it again: it goes on from its last commit, and repeats what came after that.",
     )
 
 
-def _not_drained(name: str, timeout_s: float) -> TailraceError:
-    return TailraceError(
+def _not_drained(name: str, timeout_s: float) -> DrainError:
+    return DrainError(
         "TAILRACE_DRAIN_TIMEOUT",
         f"the query {name} had not committed its epoch after {timeout_s:g} s; it goes on running.",
         "give it more time with timeout_s, or stop it with query.stop(): the next run then repeats the open epoch.",

@@ -10,8 +10,8 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
-from tailrace.dashboard import discovery
-from tailrace.dashboard.client import no_dashboard_at, open_url
+from tailrace._process import dashboards
+from tailrace._process.http_client import no_dashboard_at, open_url
 from tailrace.errors import TailraceError
 
 TOKEN_VARIABLE = "TAILRACE_TOKEN"  # noqa: S105
@@ -42,7 +42,7 @@ def _token_for(url: str) -> str:
     given = os.environ.get(TOKEN_VARIABLE, "").strip()
     port = urllib.parse.urlsplit(url).port
     # The same server may be known by several names; its port is its own on this machine.
-    here = [one.token for one in discovery.find() if urllib.parse.urlsplit(one.url).port == port]
+    here = [one.token for one in dashboards.find() if urllib.parse.urlsplit(one.url).port == port]
     return given or next(iter(here), "")
 
 

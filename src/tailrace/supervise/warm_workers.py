@@ -9,7 +9,7 @@ from pyspark.sql.udf import UserDefinedFunction
 
 from tailrace._spark.plugin import WARM_WORKERS_CLASS, jvm_object
 from tailrace._spark.slots import offered_slots
-from tailrace.supervise.notes import is_supervised
+from tailrace.supervise.run_folder import is_supervised
 
 KEY = "spark.tailrace.warmup.pythonWorkers"
 WITHIN_MS = 30_000

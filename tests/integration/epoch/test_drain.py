@@ -17,8 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
+from tailrace._process import dashboards
 from tailrace._process.paths import state_folder
-from tailrace.dashboard import discovery
 from tailrace.supervise.remote import drain_at
 from tests.helpers.pipeline import Pipeline, has_counted
 from tests.helpers.processes import tailrace as tailrace_cli
@@ -192,7 +192,7 @@ def test_only_with_the_token(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"timeout_s": "soon"}', b"x" * 20_000])
 def test_requests_that_make_no_sense(pipeline: Pipeline, body: bytes) -> None:
     with tailrace.dashboard(pipeline.spark) as served:
-        (known,) = [one for one in discovery.find() if one.url == served.url]
+        (known,) = [one for one in dashboards.find() if one.url == served.url]
         request = urllib.request.Request(
             served.url + "api/drain", data=body, headers={"authorization": f"Bearer {known.token}"}
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tailrace import EmbeddedKafka
-from tests.helpers.processes import alive, descendants
+from tests.helpers.processes import alive, command_line, descendants, environment
 from tests.helpers.supervised import SupervisedRun
 from tests.helpers.topics import Collector, ContinuousLoad, new_topic, produce
 from tests.helpers.waiting import until
@@ -102,15 +102,10 @@ def is_ready(run: SupervisedRun) -> Callable[[], bool]:
 
 def driver_of(run: SupervisedRun) -> int:
     """The driver's JVM."""
-    (driver,) = [pid for pid in descendants(run.process.pid) if "org.apache.spark.deploy.SparkSubmit" in command(pid)]
+    (driver,) = [
+        pid for pid in descendants(run.process.pid) if "org.apache.spark.deploy.SparkSubmit" in command_line(pid)
+    ]
     return driver
-
-
-def command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return ""
 
 
 @pytest.mark.timeout(600)
@@ -126,7 +121,7 @@ def test_killed_restarted_drained_and_run_again(application: Application) -> Non
                 lambda: run.ask()[1]["application"]["queries"] == {"ready": ["scores"]}, "no backlog", within_s=START_S
             )
             token = token_of(run)
-            assert not [pid for pid in descendants(run.process.pid) if token in command(pid)]
+            assert not [pid for pid in descendants(run.process.pid) if token in command_line(pid)]
 
             os.kill(driver_of(run), signal.SIGKILL)
             until(lambda: run.ask("ready")[0] == 503, "it is not ready", within_s=START_S)
@@ -167,9 +162,8 @@ def test_killed_restarted_drained_and_run_again(application: Application) -> Non
 
 
 def token_of(run: SupervisedRun) -> str:
-    """As the application has it in its environment's folder."""
-    environment = Path(f"/proc/{driver_of(run)}/environ").read_text()
-    folder = Path(re.findall(r"TAILRACE_RUN_FOLDER=([^\0]+)", environment)[0])
+    """As the application has reported it to its supervisor."""
+    folder = Path(environment(driver_of(run))["TAILRACE_RUN_FOLDER"])
     assert folder.stat().st_mode & 0o077 == 0, "others can read the token"
     return str(re.findall(r'"token": "([^"]+)"', (folder / "dashboard.json").read_text())[0])
 
@@ -224,7 +218,7 @@ def test_a_query_that_is_down_while_the_script_goes_on(application: Application,
     ):
         produce(application.servers, application.source, [{"id": 1, "key": "a"}])
         until(is_ready(run), "rows flow", within_s=START_S)
-        workers = [pid for pid in descendants(run.process.pid) if "tailrace_worker.daemon" in command(pid)]
+        workers = [pid for pid in descendants(run.process.pid) if "tailrace_worker.daemon" in command_line(pid)]
         for pid in workers:
             if alive(pid):
                 os.kill(pid, signal.SIGKILL)

@@ -126,7 +126,7 @@ def test_nothing_outlives_the_supervisor(start: Start, sign: signal.Signals, cod
     with start(STUBBORN) as run:
         pids = until(lambda: [int(pid) for pid in run.printed.split()], "two processes", within_s=SOON_S)
         started = descendants(run.process.pid)
-        assert set(pids) < started, "and a keeper"
+        assert set(pids) < started, "and a guard"
         run.process.send_signal(sign)
         assert run.ends(within_s=SOON_S) == code
         until(lambda: not [pid for pid in started if alive(pid)], "nothing is left", within_s=SOON_S)
@@ -135,8 +135,8 @@ def test_nothing_outlives_the_supervisor(start: Start, sign: signal.Signals, cod
 def test_a_keeper_that_is_killed_leaves_nothing(start: Start) -> None:
     with start(STUBBORN, "--restarts", "0") as run:
         pids = until(lambda: [int(pid) for pid in run.printed.split()], "two processes", within_s=SOON_S)
-        (keeper,) = descendants(run.process.pid) - set(pids)
-        os.kill(keeper, signal.SIGKILL)
+        (guard,) = descendants(run.process.pid) - set(pids)
+        os.kill(guard, signal.SIGKILL)
         assert run.ends(within_s=SOON_S) == 4
         until(lambda: not [pid for pid in pids if alive(pid)], "nothing is left", within_s=SOON_S)
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.chaos._processes import Process, executors, members_of_session, python_workers
+from tailrace._process.process_table import Process, members_of_session
+from tailrace.chaos._processes import executors, python_workers
 from tailrace.chaos._read_only import read_only, why_not_read_only
 from tailrace.chaos.proxy import TcpProxy
 from tests.helpers.waiting import until

@@ -1,1 +1,1 @@
-"""`tailrace run`: an application under supervision. The application's own side is `tailrace.supervise.notes`."""
+"""`tailrace run`: an application under supervision. The application's own side is `tailrace.supervise.run_folder`."""

@@ -1,4 +1,4 @@
-"""One life of the application: a process group that ends with us, its output, its notes."""
+"""One start of the application: a process group that ends with us, its output, and what it reports."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tailrace.supervise import notes
+from tailrace._process.owner_pipe import guarded
+from tailrace.supervise import run_folder
 from tailrace.supervise.run.output import Copy, RotatingLog
 
-KEEPER = Path(__file__).with_name("keeper.py")
 OUTPUT_ENDS_WITHIN_S = 2.0
 POLITE_S = 5.0
 
@@ -28,7 +28,7 @@ POLITE_S = 5.0
 class Application:
     """The running application; `events` gets it when its process has ended.
 
-    The process that we start is the keeper (`keeper.py`), which leads the group and holds the end of a pipe of ours.
+    We start a guard (`_process/owner_pipe.py`), which leads the process group and kills it if we die.
     """
 
     def __init__(
@@ -40,22 +40,22 @@ class Application:
         show_spark_log: bool,
         events: queue.SimpleQueue[object],
     ) -> None:
-        self.notes = Path(tempfile.mkdtemp(prefix="tailrace-run-"))  # only this user can read it
+        self.folder = Path(tempfile.mkdtemp(prefix="tailrace-run-"))  # readable only by this user
         self.began_at = time.time()
-        self._keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(KEEPER), *command],
+        self._guard = subprocess.Popen(
+            guarded(command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(self.notes),
-            # Ctrl-C in the terminal is for us: the application is drained, not interrupted.
+            env=environment(self.folder),
+            # Ctrl-C in the terminal is for us: we drain the application, it is not interrupted.
             start_new_session=True,
         )
-        assert self._keeper.stdout is not None
-        assert self._keeper.stderr is not None
-        # spark-submit prints all that Python prints on its standard output, and Spark's log on the other.
-        self._python = Copy(_binary(self._keeper.stdout), log, sys.stdout.buffer)
-        self._spark = Copy(_binary(self._keeper.stderr), log, sys.stderr.buffer if show_spark_log else None)
+        assert self._guard.stdout is not None
+        assert self._guard.stderr is not None
+        # spark-submit prints Python's output on stdout and Spark's log on stderr.
+        self._python = Copy(_binary(self._guard.stdout), log, sys.stdout.buffer)
+        self._spark = Copy(_binary(self._guard.stderr), log, sys.stderr.buffer if show_spark_log else None)
         self._python.start()
         self._spark.start()
         self._events = events
@@ -64,28 +64,28 @@ class Application:
 
     @property
     def pid(self) -> int:
-        return self._keeper.pid
+        return self._guard.pid
 
     @property
     def exit_code(self) -> int | None:
-        """As a shell has it: 128 and the signal if one ended it."""
-        code = self._keeper.returncode
+        """As in a shell: 128 plus the number of the signal if one ended it."""
+        code = self._guard.returncode
         return code if code is None or code >= 0 else 128 - code
 
-    def note(self, name: str) -> Any:
-        """What the application has told; None if it has not."""
+    def report(self, name: str) -> Any:
+        """What the application has reported in this file; None if it has not."""
         try:
-            return json.loads((self.notes / name).read_text(encoding="utf-8"))
+            return json.loads((self.folder / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
 
     @property
-    def last_words(self) -> str:
-        """The error that ended it: as it was told, else as it was printed."""
-        failure = self.note(notes.FAILURE)
+    def final_error(self) -> str:
+        """The error that ended it: as the application reported it, else as it was printed."""
+        failure = self.report(run_folder.FAILURE)
         if failure is not None:
             return f"Traceback (most recent call last):\n{failure['type']}: {failure['message']}"
-        # Without a word from Python it was spark-submit that failed.
+        # If Python printed nothing, spark-submit failed.
         return self._python.end if self._python.end.strip() else self._spark.end
 
     @property
@@ -105,23 +105,23 @@ class Application:
             self._signal(signal.SIGKILL)
             self._waiter.join()
 
-    def forget(self) -> None:
-        """Its notes hold the token."""
-        shutil.rmtree(self.notes, ignore_errors=True)
+    def delete_folder(self) -> None:
+        """Delete what the application reported, the dashboard's token included."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _wait(self) -> None:
-        # Not reaped yet, so that the group's number is still its own while we look for what is left of it.
-        os.waitid(os.P_PID, self._keeper.pid, os.WEXITED | os.WNOWAIT)
+        # Do not reap it yet: the group's id stays reserved while we kill what is left of it.
+        os.waitid(os.P_PID, self._guard.pid, os.WEXITED | os.WNOWAIT)
         self._signal(signal.SIGKILL)
-        self._keeper.wait()
+        self._guard.wait()
         for copy in (self._python, self._spark):
-            # A process that left the group may hold the other end.
+            # A process that left the group may still hold the pipe.
             copy.join(OUTPUT_ENDS_WITHIN_S)
         self._events.put(self)
 
     def _signal(self, sign: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._keeper.pid, sign)
+            os.killpg(self._guard.pid, sign)
 
 
 def _binary(stream: Any) -> BinaryIO:

@@ -12,8 +12,8 @@ from pyspark.find_spark_home import _find_spark_home
 from tailrace._spark.driver_jvm import OPTIONS_KEY, driver_options
 from tailrace._spark.user_conf import conf_of_arguments, conf_of_defaults_file
 from tailrace.errors import TailraceError
-from tailrace.supervise.notes import FOLDER_VARIABLE
 from tailrace.supervise.run.arguments import Arguments
+from tailrace.supervise.run_folder import FOLDER_VARIABLE
 
 
 def command_of(arguments: Arguments) -> list[str]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tailrace.errors import TailraceError
+from tailrace.errors import DashboardUnreachableError, DrainError, NothingToDrainError, TailraceError
 from tailrace.supervise.remote import drain_at
 from tailrace.supervise.run import incident as incidents
 from tailrace.supervise.run.exit_codes import ExitCode, after_signal
@@ -101,7 +101,7 @@ class Supervisor:
             return self._after_failure(application, watch, failed)
         finally:
             application.end(politely_s=0)
-            application.forget()
+            application.delete_folder()
 
     def _follow(self, application: Application, watch: Watch) -> signal.Signals | None:
         """Until it has ended or is down; a signal if somebody wants it to end."""
@@ -184,11 +184,11 @@ class Supervisor:
         return self._after_drain(application, watch, problem)
 
     def _after_drain(self, application: Application, watch: Watch, problem: TailraceError | None) -> int:
-        if problem is not None and problem.code == "TAILRACE_NOTHING_TO_DRAIN":
+        if isinstance(problem, NothingToDrainError):
             self._say("No query runs in Real-Time Mode; the application is ended.")
             application.end()
             return ExitCode.OK
-        if problem is None or problem.code == "TAILRACE_DASHBOARD_UNREACHABLE":
+        if problem is None or isinstance(problem, DashboardUnreachableError):
             ended = application.ends_within(SCRIPT_ENDS_WITHIN_S)
             failed = watch.failed_query() if ended else None
             if problem is None or (ended and application.exit_code == 0 and failed is None):
@@ -269,15 +269,15 @@ class Supervisor:
 def _diagnosis(application: Application, failed: FailedQuery | None) -> Failure:
     """By what ended the script; by its query's error if it goes on, or if it ended itself, such as with sys.exit."""
     exit_code = application.exit_code or 0
-    failure = diagnose(application.last_words, exit_code)
+    failure = diagnose(application.final_error, exit_code)
     says_nothing = exit_code == 0 or (failure.query is None and failure.code == "UNKNOWN")
     if failed is None or not says_nothing:
         return failure
     return replace(diagnose(f"[STREAM_FAILED] {failed.error}", 0), query=failed.name)
 
 
-def _no_answer(timeout_s: float) -> TailraceError:
-    return TailraceError(
+def _no_answer(timeout_s: float) -> DrainError:
+    return DrainError(
         "TAILRACE_DRAIN_TIMEOUT",
         f"the application has not answered within {timeout_s:g} s.",
         "give it longer with --drain-timeout; its log may say what it waits for.",

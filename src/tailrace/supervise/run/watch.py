@@ -9,9 +9,9 @@ import urllib.parse
 from dataclasses import dataclass
 from typing import Any
 
-from tailrace.dashboard.client import open_url
-from tailrace.dashboard.health import current_runs, health_of
-from tailrace.supervise import notes
+from tailrace._process.http_client import open_url
+from tailrace.monitor.health import current_runs, health_of
+from tailrace.supervise import run_folder
 from tailrace.supervise.run.process import Application
 from tailrace.supervise.run.replay import Offsets, Replay, replay_of
 from tailrace.supervise.run.status import READY
@@ -62,7 +62,7 @@ class Watch:
     @property
     def address(self) -> dict[str, str] | None:
         """Of the dashboard, with the token; None as long as there is none."""
-        note: dict[str, str] | None = self._application.note(notes.DASHBOARD)
+        note: dict[str, str] | None = self._application.report(run_folder.DASHBOARD)
         return note
 
     @property
@@ -84,7 +84,7 @@ class Watch:
     def replays(self) -> dict[str, Replay]:
         """From where each query would go on."""
         read_to = {run["run_id"]: _behind(run) for run in self._last_of_queries()}
-        started: list[dict[str, Any]] = self._application.note(notes.QUERIES) or []
+        started: list[dict[str, Any]] = self._application.report(run_folder.QUERIES) or []
         return {
             str(query["name"] or query["id"]): replay_of(query["checkpoint"], read_to.get(query["run_id"]))
             for query in started
@@ -93,7 +93,7 @@ class Watch:
 
     def _last_of_queries(self) -> list[dict[str, Any]]:
         """As they were at the end, or when somebody last looked."""
-        told: list[dict[str, Any]] | None = self._application.note(notes.END)
+        told: list[dict[str, Any]] | None = self._application.report(run_folder.EXIT)
         if told is not None:
             return told
         return self._snapshot["queries"] if self._snapshot is not None else []

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from tailrace import EmbeddedKafka
 from tailrace.supervise.warm_workers import warm_workers
 from tests.helpers.pipeline import Pipeline
-from tests.helpers.processes import alive, descendants, run_python
+from tests.helpers.processes import alive, command_line, descendants, run_python
 from tests.helpers.topics import new_topic, produce
 from tests.helpers.waiting import until
 
@@ -193,7 +193,7 @@ def test_waiting_workers_are_leased(pipeline: Pipeline, tmp_path: Path) -> None:
         return value
 
     def workers() -> set[int]:
-        return {pid for pid in descendants(os.getpid()) if "tailrace_worker.daemon" in command(pid)}
+        return {pid for pid in descendants(os.getpid()) if "tailrace_worker.daemon" in command_line(pid)}
 
     assert warm_workers(spark) == 0, "nobody has asked for it"
     spark.conf.set("spark.tailrace.warmup.pythonWorkers", "true")
@@ -209,10 +209,3 @@ def test_waiting_workers_are_leased(pipeline: Pipeline, tmp_path: Path) -> None:
         until(lambda: len(out.rows()) == 20, "the rows")
         assert {int(pid) for pid in pids.read_text().split()} < waiting
         assert workers() == waiting, "no further one was needed"
-
-
-def command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return ""

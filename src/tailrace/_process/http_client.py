@@ -7,7 +7,7 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
-from tailrace.errors import TailraceError
+from tailrace.errors import DashboardUnreachableError
 
 
 def open_url(request: urllib.request.Request | str, timeout_s: float) -> Any:
@@ -24,9 +24,9 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def no_dashboard_at(url: str, failure: Exception) -> TailraceError:
+def no_dashboard_at(url: str, failure: Exception) -> DashboardUnreachableError:
     reason = getattr(failure, "reason", failure) or type(failure).__name__
-    return TailraceError(
+    return DashboardUnreachableError(
         "TAILRACE_DASHBOARD_UNREACHABLE",
         f"no dashboard answers at {url}: {reason}",
         "call tailrace.dashboard(spark) in the application, and give the address that it prints.",

@@ -22,7 +22,7 @@ from tailrace.check.findings import Finding, Severity
 from tailrace.check.slots import remember
 from tailrace.check.verdict import Verdict
 from tailrace.errors import TailraceError
-from tailrace.supervise.notes import note_query
+from tailrace.supervise.run_folder import report_query
 
 Start = Callable[..., StreamingQuery]
 Interceptor = Callable[[DataStreamWriter], Any]
@@ -72,7 +72,7 @@ def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> S
         verdict.raise_if_blocked()
         _say_once(verdict)
     query = start()
-    note_query(query)
+    report_query(query)
     if verdict is not None:
         remember(query, verdict.shape.slots)
     return query

@@ -1,4 +1,4 @@
-"""What an application under `tailrace run` tells its supervisor: notes in a folder that only their user can read."""
+"""What an application under `tailrace run` reports to its supervisor: JSON files in a folder private to the user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 FOLDER_VARIABLE = "TAILRACE_RUN_FOLDER"
-DASHBOARD, QUERIES, FAILURE, END = "dashboard.json", "queries.json", "failure.json", "end.json"
+DASHBOARD, QUERIES, FAILURE, EXIT = "dashboard.json", "queries.json", "failure.json", "exit.json"
 LONGEST_MESSAGE = 100_000
 
 logger = logging.getLogger(__name__)
@@ -29,19 +29,19 @@ def is_supervised() -> bool:
     return FOLDER_VARIABLE in os.environ
 
 
-def note_dashboard(url: str, token: str) -> None:
-    """Where the supervisor asks how the queries are, and what it needs to drain them."""
-    _note(DASHBOARD, {"url": url, "token": token})
+def report_dashboard(url: str, token: str) -> None:
+    """Where the supervisor asks for the queries' health, and the token that it needs to drain them."""
+    _write(DASHBOARD, {"url": url, "token": token})
 
 
-def note_query(query: StreamingQuery) -> None:
-    """A query that was started, with its checkpoint: the supervisor looks there for what is replayed."""
+def report_query(query: StreamingQuery) -> None:
+    """A query that was started. The supervisor looks in its checkpoint for what will be replayed."""
     if not is_supervised():
         return
     try:
         checkpoint = str(query._jsq.streamingQuery().resolvedCheckpointRoot())
     except Exception:
-        logger.debug("The checkpoint of %s is not known", query.name, exc_info=True)
+        logger.debug("The checkpoint of %s is unknown", query.name, exc_info=True)
         checkpoint = ""
     _queries[str(query.runId)] = {
         "name": query.name,
@@ -49,11 +49,11 @@ def note_query(query: StreamingQuery) -> None:
         "run_id": str(query.runId),
         "checkpoint": checkpoint,
     }
-    _note(QUERIES, list(_queries.values()))
+    _write(QUERIES, list(_queries.values()))
 
 
-def tell_how_it_ends(snapshot: Callable[[], dict[str, Any]]) -> None:
-    """Leave notes of the exception that ends the script, and of the queries when the process ends."""
+def report_exit(snapshot: Callable[[], dict[str, Any]]) -> None:
+    """From now on, report the exception that ends the script, and the state of its queries when the process exits."""
     global _snapshot
     is_first, _snapshot = _snapshot is None, snapshot
     if not is_supervised() or not is_first:
@@ -61,36 +61,36 @@ def tell_how_it_ends(snapshot: Callable[[], dict[str, Any]]) -> None:
     before = sys.excepthook
 
     def hook(kind: type[BaseException], failure: BaseException, trace: TracebackType | None) -> None:
-        _note(FAILURE, {"type": kind.__name__, "message": str(failure)[:LONGEST_MESSAGE]})
+        _write(FAILURE, {"type": kind.__name__, "message": str(failure)[:LONGEST_MESSAGE]})
         before(kind, failure, trace)
 
     sys.excepthook = hook
-    atexit.register(_note_the_end)
+    atexit.register(_report_final_queries)
 
 
-def _note_the_end() -> None:
-    # There may be no JVM any more that could be asked.
+def _report_final_queries() -> None:
+    # The JVM may already be gone.
     with contextlib.suppress(Exception):
         if _snapshot is not None:
-            _note(END, [_how_it_was(query) for query in _snapshot()["queries"]])
+            _write(EXIT, [_final_state(query) for query in _snapshot()["queries"]])
 
 
-def _how_it_was(query: dict[str, Any]) -> dict[str, Any]:
+def _final_state(query: dict[str, Any]) -> dict[str, Any]:
     kept = {key: query[key] for key in ("name", "id", "run_id", "status")}
     error = query["error"]
     read_to = [{key: one[key] for key in ("topic", "partition", "offset")} for one in query["partitions"]]
     return {**kept, "error": error[:LONGEST_MESSAGE] if error else None, "read_to": read_to}
 
 
-def _note(name: str, content: Any) -> None:
-    """Whole or not at all; that there is no supervisor, or none any more, is no harm."""
+def _write(name: str, content: Any) -> None:
+    """Write the file atomically. Failures are only logged: the supervisor may be gone."""
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder is None:
         return
     try:
-        handle, written = tempfile.mkstemp(dir=folder)  # private from the first byte on
+        handle, written = tempfile.mkstemp(dir=folder)  # readable only by this user, from the first byte
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(content, file)
         Path(written).replace(Path(folder) / name)
     except OSError:
-        logger.debug("The note %s could not be left", name, exc_info=True)
+        logger.debug("%s could not be written for the supervisor", name, exc_info=True)

@@ -1,0 +1,81 @@
+"""What is asked of any Kafka cluster: does it answer, create a topic, delete one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tailrace.errors import BrokerError
+
+CLUSTER_DEFAULT = -1  # the cluster's default replication factor
+
+
+class _Silent:
+    """librdkafka reports each refused connection; while we wait for a broker that is no news."""
+
+    def log(self, *_arguments: object) -> None:
+        pass
+
+    debug = info = warning = error = log
+
+
+SILENT = _Silent()
+
+
+def create_topics(bootstrap_servers: str, names: Iterable[str], *, partitions: int = 1) -> None:
+    """Create topics and wait until every one of them has its leaders; existing topics are an error."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    wanted = list(names)
+    for name, future in admin.create_topics([NewTopic(name, partitions, CLUSTER_DEFAULT) for name in wanted]).items():
+        try:
+            future.result()
+        except KafkaException as failure:
+            raise BrokerError(
+                "TAILRACE_TOPIC_NOT_CREATED",
+                f"the topic '{name}' could not be created on {bootstrap_servers}: {failure.args[0].str()}",
+                "choose another name if it exists, or ask for the right to create topics.",
+            ) from None
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            topics = admin.list_topics(timeout=10).topics
+        except KafkaException:
+            continue
+        described = [topics[name].partitions.values() for name in wanted if name in topics]
+        if len(described) == len(wanted) and all(p.leader >= 0 for parts in described for p in parts):
+            return
+        time.sleep(0.05)
+    raise BrokerError(
+        "TAILRACE_TOPIC_NOT_CREATED",
+        f"the topics {', '.join(wanted)} have no leaders on {bootstrap_servers} after 30 s.",
+        "look at the broker's log.",
+    )
+
+
+def delete_topics(bootstrap_servers: str, names: Iterable[str]) -> list[str]:
+    """Delete topics; gives the names of those that are still there."""
+    left = []
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
+    for name, future in admin.delete_topics(list(names), request_timeout=10).items():
+        try:
+            future.result(timeout=15)
+        except (KafkaException, TimeoutError):
+            left.append(name)
+    return left
+
+
+def require_broker(bootstrap_servers: str, *, timeout_s: float = 5) -> int:
+    """The number of brokers that answer; an error that names the address if none does."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
+    try:
+        return len(admin.list_topics(timeout=timeout_s).brokers)
+    except KafkaException:
+        raise BrokerError(
+            "TAILRACE_BROKER_UNREACHABLE",
+            f"no Kafka broker answers at {bootstrap_servers} within {timeout_s:g} s.",
+            "check --bootstrap-servers and that the broker runs; without the option an embedded broker is started.",
+        ) from None

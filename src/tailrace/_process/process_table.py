@@ -1,0 +1,50 @@
+"""Processes as the operating system lists them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass
+
+import psutil
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    parent: int
+    command: str
+
+    def signal(self, sign: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, sign)
+
+
+def find_process(pid: int) -> Process | None:
+    """The process with this id, if it still runs."""
+    with contextlib.suppress(psutil.Error):
+        return _described(psutil.Process(pid))
+    return None
+
+
+def members_of_session(session: int) -> list[Process]:
+    """All running processes of a session, by their id.
+
+    Not those of the process group, which Spark's Python daemons leave, nor only the children: a process whose parent
+    has ended has another parent.
+    """
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            if os.getsid(process.pid) == session and (described := _described(process)) is not None:
+                found.append(described)
+    return sorted(found, key=lambda process: process.pid)
+
+
+def _described(process: psutil.Process) -> Process | None:
+    """None for a zombie: it has ended, and only its parent has not noticed."""
+    with process.oneshot():
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return Process(process.pid, process.ppid(), " ".join(process.cmdline()))

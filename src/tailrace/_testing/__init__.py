@@ -1,0 +1,1 @@
+"""What `tailrace.testing` is made of."""

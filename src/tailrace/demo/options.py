@@ -1,0 +1,47 @@
+"""What a demo is asked to do, and what it measures."""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tailrace.loadtest import LatencyReport
+
+SHORTEST_EPOCH_S = 5
+
+
+class Mode(StrEnum):
+    MICRO_BATCH = "micro-batch"
+    REAL_TIME = "real-time"
+
+
+@dataclasses.dataclass(frozen=True)
+class DemoOptions:
+    seconds: int
+    rate: int
+    modes: tuple[Mode, ...]
+    bootstrap_servers: str | None = None
+    checkpoint_location: Path | None = None
+    keep: bool = False
+
+    @property
+    def epoch_s(self) -> int:
+        """Half the measured time, so that every measurement spans two epoch boundaries."""
+        return max(SHORTEST_EPOCH_S, self.seconds // 2)
+
+    def seconds_of(self, mode: Mode) -> int:
+        """Micro-batch has no epochs to span: half a minute shows its curve."""
+        return self.seconds if mode is Mode.REAL_TIME else min(30, self.seconds)
+
+
+@dataclasses.dataclass(frozen=True)
+class DemoResult:
+    options: DemoOptions
+    reports: dict[Mode, LatencyReport]
+    spark_log: Path
+    seam: dict[str, Any] | None = None
+    """The pause between epochs while it was measured, see `tailrace.monitor.epochs`."""
+    cold_seams_ms: tuple[float, ...] = ()
+    """The first pauses between epochs, while the JVM had not yet compiled what they run."""
