@@ -1,7 +1,7 @@
 """Errors with a code, the problem, and the change that fixes it.
 
-Every error of Tailrace is a `TailraceError`. Its `code` is stable and listed in docs/reference/errors.md. Catch a subclass to
-handle one situation:
+Every error of Tailrace is a `TailraceError`. Its `code` is stable and listed in docs/reference/errors.md. Catch a
+subclass to handle one situation:
 
 | class | when |
 |---|---|

@@ -43,8 +43,12 @@ def on_owner_exit(action: Callable[[], None], on_line: Callable[[bytes], None] =
     """
 
     def read() -> None:
-        for line in sys.stdin.buffer:
-            on_line(line)
+        # Not through sys.stdin, whose lock a waiting thread would hold while the interpreter shuts down.
+        rest = b""
+        while piece := os.read(0, 65_536):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                on_line(line)
         action()
 
     threading.Thread(target=read, name="owner-pipe", daemon=True).start()

@@ -75,9 +75,9 @@ class Owner:
 
     def __init__(self) -> None:
         self._orders: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        self.config: Message = json.loads(sys.stdin.buffer.readline() or b"null") or sys.exit(0)
         # Without an owner nobody reads what we might still report.
         on_owner_exit(lambda: os._exit(0), on_line=lambda line: self._orders.put(json.loads(line)))
+        self.config = self._orders.get()
 
     def next_order(self) -> Message | None:
         try:

@@ -132,7 +132,7 @@ def test_nothing_outlives_the_supervisor(start: Start, sign: signal.Signals, cod
         until(lambda: not [pid for pid in started if alive(pid)], "nothing is left", within_s=SOON_S)
 
 
-def test_a_keeper_that_is_killed_leaves_nothing(start: Start) -> None:
+def test_a_guard_that_is_killed_leaves_nothing(start: Start) -> None:
     with start(STUBBORN, "--restarts", "0") as run:
         pids = until(lambda: [int(pid) for pid in run.printed.split()], "two processes", within_s=SOON_S)
         (guard,) = descendants(run.process.pid) - set(pids)

@@ -1,0 +1,79 @@
+"""The Python tree: folders import each other in one direction only, files stay small, and the top is for users."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parents[2] / "src"
+PACKAGE = SOURCES / "tailrace"
+MAX_LINES = 300
+# To be split; remove a name when it is.
+STILL_TOO_LONG = {"dashboard/server.py", "monitor/findings.py", "monitor/query.py"}
+
+PUBLIC = {"errors", "functions", "kafka", "results", "session", "testing"}
+ENTRY_POINTS = {"__init__", "__main__", "_version"}
+
+
+def modules() -> dict[str, Path]:
+    """Every module by its dotted name."""
+    names = {}
+    for file in PACKAGE.rglob("*.py"):
+        parts = file.relative_to(SOURCES).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return names
+
+
+def imports_of(file: Path, known: dict[str, Path]) -> Iterator[str]:
+    """The modules of ours that a file imports anywhere, for type checking too."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module in known:
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                yield submodule if submodule in known else node.module
+
+
+def unit_of(module: str) -> str:
+    """The folder or the file on top of the package that a module belongs to."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def import_graph() -> dict[str, set[str]]:
+    known = modules()
+    graph: dict[str, set[str]] = {}
+    for module, file in known.items():
+        targets = {unit_of(target) for target in imports_of(file, known)}
+        graph.setdefault(unit_of(module), set()).update(targets - {unit_of(module)})
+    return graph
+
+
+def test_folders_do_not_import_each_other_in_a_circle() -> None:
+    graph = import_graph()
+    assert graph["session"] >= {"check", "dashboard", "monitor", "supervise"}, "the graph was not read"
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as found:
+        raise AssertionError(f"an import cycle: {' → '.join(found.args[1])}") from None
+
+
+def test_the_top_of_the_package_is_what_users_import() -> None:
+    on_top = {file.stem for file in PACKAGE.glob("*.py")}
+    assert on_top == PUBLIC | ENTRY_POINTS
+    assert len(on_top) <= 16
+
+
+def test_nothing_below_imports_the_whole_package() -> None:
+    importing = [unit for unit, targets in import_graph().items() if "__init__" in targets]
+    assert importing == []
+
+
+def test_files_are_small() -> None:
+    lines = {
+        file.relative_to(PACKAGE).as_posix(): len(file.read_text(encoding="utf-8").splitlines())
+        for file in modules().values()
+    }
+    assert {name for name, count in lines.items() if count > MAX_LINES} <= STILL_TOO_LONG
