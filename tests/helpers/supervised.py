@@ -14,9 +14,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from tests.helpers.processes import tailrace_command
+from tailrace._process.process_table import all_processes
+from tests.helpers.processes import environment, tailrace_command
 from tests.helpers.waiting import until
 
 MARK = "TEST_OF_TAILRACE_RUN"
@@ -97,9 +96,9 @@ class SupervisedRun:
     def _left_behind(self) -> list[int]:
         """All that were started with our mark in their environment, whoever their parent is now."""
         found = []
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                if process.environ().get(MARK) == self._mark:
+        for process in all_processes():
+            with contextlib.suppress(OSError):
+                if environment(process.pid).get(MARK) == self._mark:
                     found.append(process.pid)
         return found
 
