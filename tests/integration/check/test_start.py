@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
-from tailrace.check import starts
+from tailrace.check import start_hook
 from tailrace.check.check import WARN_ONLY_KEY
 from tests.helpers.check_cases import World
 from tests.helpers.processes import run_python
@@ -67,7 +67,7 @@ def test_arguments_of_start_are_checked_too(world: World) -> None:
 
 
 def test_warnings_are_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    starts._said.clear()
+    start_hook._said.clear()
     with caplog.at_level(logging.WARNING, "tailrace.check"):
         for turn in range(2):
             with running(
