@@ -15,7 +15,7 @@ object Operators {
   private val Partitioning = "Partitioning and order"
   private val NeverWritten = ""
 
-  private val holdsRowsBack = "it waits for the end of its input, and an epoch's input ends only with the epoch."
+  private val holdsRowsBack = "it waits for the end of its input, which ends only with the epoch."
   private val useMicroBatch = "keep this query in micro-batch: leave out .trigger(realTime=…)"
 
   private def yes(group: String, name: String, className: String, note: String = "") =
@@ -33,7 +33,7 @@ object Operators {
     yes(RowByRow, "explode and other generators", s"$Exec.GenerateExec"),
     yes(RowByRow, "rollup, cube, grouping sets", s"$Exec.ExpandExec"),
     yes(RowByRow, "union", s"$Exec.UnionExec", "of different sources."),
-    yes(RowByRow, "observe", s"$Exec.CollectMetricsExec", "its metrics are reported when an epoch ends."),
+    yes(RowByRow, "observe", s"$Exec.CollectMetricsExec", "its metrics are reported at epoch boundaries."),
     yes(RowByRow, "typed map (JVM)", s"$Exec.MapElementsExec"),
     yes(RowByRow, "typed mapPartitions (JVM)", s"$Exec.MapPartitionsExec", "the function must not read ahead."),
     yes(Joins, "stream-static join with a broadcast table", s"$Exec.joins.BroadcastHashJoinExec"),
@@ -41,14 +41,14 @@ object Operators {
       Joins,
       "stream-stream join",
       "org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec",
-      "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row is there, an " +
-        "outer row when an epoch ends, or [before](../guide/watermarks.md). [Joins](../guide/joins.md)."),
+      "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row arrives, an " +
+        "outer row at an epoch boundary, or [earlier](../guide/watermarks.md). [Joins](../guide/joins.md)."),
     yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
     yes(
       State,
       "session_window(…)",
       "org.apache.spark.sql.tailrace.operators.session.RealTimeSessionsExec",
-      "an update for each row, with `append` only the closed session. Sessions close when an epoch ends, or [before](../guide/sessions.md#when-a-session-closes). [Sessions](../guide/sessions.md)."),
+      "an update for each row; with `append`, only closed sessions. Sessions close at epoch boundaries, or [earlier](../guide/sessions.md#when-a-session-closes). [Sessions](../guide/sessions.md)."),
     yes(
       State,
       "dropDuplicates",
@@ -58,28 +58,28 @@ object Operators {
       State,
       "dropDuplicatesWithinWatermark",
       s"$Stateful.StreamingDeduplicateWithinWatermarkExec",
-      "keeps a key for the watermark's delay and up to two epochs more."),
+      "keeps a key for the watermark's delay and up to two more epochs."),
     yes(
       State,
       "withWatermark",
       s"$Stateful.EventTimeWatermarkExec",
-      "advances when an epoch ends; [what need not wait for it](../guide/watermarks.md)."),
+      "advances at epoch boundaries, or [earlier](../guide/watermarks.md)."),
     yes(
       State,
       "transformWithState (JVM)",
       s"$Stateful.transformwithstate.TransformWithStateExec",
-      "timers in processing time and TTL do not wait for a row; timers in event time fire when an epoch ends."),
+      "processing-time timers and TTL do not wait for a row; event-time timers fire at epoch boundaries."),
     yes(
       PythonCode,
       "udf, pandas_udf, arrow_udf",
       s"$Python.RealTimeEvalPythonExec",
-      "scalar or over an iterator, with Arrow or pickled; a function over an iterator must give results as it goes."),
+      "scalar or over an iterator, with Arrow or pickled; a function over an iterator must yield results as it goes."),
     yes(
       PythonCode,
       "transformWithState, transformWithStateInPandas (Python)",
       s"$Python.RealTimeTransformWithStateExec",
-      "the processor is called for each row; timers fire while the epoch lasts, those in event time [if told to](../guide/watermarks.md)."),
-    yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must give results as it goes."),
+      "the processor is called for each row; processing-time timers fire when they are due, event-time timers at epoch boundaries or [earlier](../guide/watermarks.md)."),
+    yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must yield results as it goes."),
     yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle."),
     yes(NeverWritten, "foreach (Python)", s"$Python.RealTimeForeachExec"),
     yes(NeverWritten, "the origin of a row, noted", s"$Origin.OriginFromSourceExec"),
@@ -104,7 +104,7 @@ object Operators {
     State,
     "tailrace.drop_duplicates",
     s"$Stateful.transformwithstate.TransformWithStateExec",
-    "dropDuplicates that forgets a key in time, without a watermark: tailrace.drop_duplicates(rows, [\"id\"], ttl=\"10 minutes\"). " +
+    "dropDuplicates with a time to live instead of a watermark: tailrace.drop_duplicates(rows, [\"id\"], ttl=\"10 minutes\"). " +
       "In micro-batch as well.")
 
   private val sparksStreamJoin = s"$Stateful.join.StreamingSymmetricHashJoinExec"
@@ -113,8 +113,8 @@ object Operators {
     Joins,
     "stream-stream join without equal keys",
     sparksStreamJoin,
-    "each row would have to be compared with all that the other stream has ever brought.",
-    "add an equality of columns to the condition, besides the range in time.")
+    "each row would have to be compared with every row of the other stream so far.",
+    "add an equality of columns to the condition, beside the range in time.")
 
   val StreamJoinOfAnotherKind: Support = no(
     Joins,
@@ -144,7 +144,7 @@ object Operators {
     "limit, offset",
     s"$Stateful.StreamingGlobalLimitExec",
     holdsRowsBack,
-    s"filter by a condition instead; or $useMicroBatch.")
+    s"filter by a condition; or $useMicroBatch.")
 
   val Sort: Support =
     no(
@@ -177,7 +177,7 @@ object Operators {
     "sample",
     s"$Exec.SampleExec",
     "Spark does not admit it to Real-Time Mode.",
-    "filter by chance: .where(F.rand() < 0.1).")
+    "filter at random: .where(F.rand() < 0.1).")
 
   private val Coalesce: Support = no(
     Partitioning,
@@ -190,10 +190,10 @@ object Operators {
     PythonCode,
     "udtf (Python table function)",
     s"$Exec.python.BatchEvalPythonUDTFExec",
-    "its terminate() is due when the input ends, and an epoch's input ends only with the epoch.",
+    "its terminate() is due at the end of the input, which ends only with the epoch.",
     "return an array from a udf and explode it, or use mapInPandas or mapInArrow.")
 
-  private val barrier = "its stage would need slots of its own, and all stages of a real-time query run at once."
+  private val barrier = "its stage would need its own slots, and all stages of a real-time query run at the same time."
   private def withoutBarrier(name: String) = s"call $name without barrier and without profile."
 
   val MapInPandasBarrier: Support = no(
@@ -215,7 +215,7 @@ object Operators {
     RowByRow,
     "union of sides that are partitioned alike",
     s"$Exec.UnionExec",
-    "Spark joins their partitions, and reads one side to the epoch's end before the other.",
+    "Spark merges their partitions, and reads one side to the end of the epoch before the other.",
     "spark.conf.set(\"spark.sql.unionOutputPartitioning\", \"false\").")
 
   /** A shuffle by range would start a job that samples its input, which never ends. It has the class of any shuffle. */

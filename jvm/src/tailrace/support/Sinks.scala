@@ -20,7 +20,7 @@ object Sinks {
   val ForeachBatch: Support = no(
     "foreachBatch",
     s"$Streaming.sources.ForeachBatchSink",
-    "an epoch is no batch: its rows leave one by one.",
+    "an epoch is not a batch: its rows leave one by one.",
     "use foreach, or write to Kafka.")
 
   val Memory: Support = no(
@@ -32,7 +32,7 @@ object Sinks {
   val Files: Support = no(
     "files",
     s"$Streaming.sinks.FileStreamSink",
-    "a file becomes visible only when it is closed, at the epoch's end.",
+    "a file becomes visible only when it is closed, at the end of the epoch.",
     "write to Kafka and let a micro-batch query write the files.")
 
   val all: Seq[Support] = Seq(
@@ -43,7 +43,7 @@ object Sinks {
       "Kafka, each row once, also after a failure."),
     PythonForeach,
     JvmForeach,
-    yes("console", s"$Streaming.ConsoleTable$$", "prints when an epoch ends."),
+    yes("console", s"$Streaming.ConsoleTable$$", "prints at epoch boundaries."),
     yes("memory for continuous queries", s"$Streaming.sources.ContinuousMemorySink").copy(group = ""),
     yes("results of a test", "org.apache.spark.sql.tailrace.testing.CollectedRows").copy(group = ""),
     ForeachBatch,
