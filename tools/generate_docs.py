@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.reference import api, cli, operators
+from tools.reference import api, cli, operators, settings
 
 REFERENCE = Path(__file__).parents[1] / "docs/reference"
-PAGES = {"api.md": api.page, "cli.md": cli.page, "operators.md": operators.page}
+PAGES = {"api.md": api.page, "cli.md": cli.page, "operators.md": operators.page, "settings.md": settings.page}
 
 
 def main() -> None:

@@ -2,10 +2,6 @@ package tailrace
 
 /** The three versions that must agree: the Python package's, the jar's, and Spark's. */
 object Handshake {
-
-  /** Set by `tailrace.configure` to the Python package's version. */
-  val ClientVersionKey = "spark.tailrace.clientVersion"
-
   def check(clientVersion: Option[String], sparkVersion: String): Unit = {
     clientVersion match {
       case None =>

@@ -4,6 +4,7 @@ import java.util.{Collections, Map => JMap}
 
 import org.apache.spark.{SPARK_VERSION, SparkContext}
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
+import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.internals.Allowlist
 import org.apache.spark.sql.tailrace.epoch.drain.{DrainPoll, Drains, WhichDrains}
 import org.apache.spark.sql.tailrace.metrics.{EpochJobs, LiveFigures, Report, Reporter}
@@ -20,7 +21,8 @@ class TailracePlugin extends SparkPlugin {
 
 private class TailraceDriverPlugin extends DriverPlugin {
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
-    Handshake.check(plugin.conf.getOption(Handshake.ClientVersionKey), SPARK_VERSION)
+    Handshake.check(plugin.conf.getOption(TailraceConf.ClientVersion.key), SPARK_VERSION)
+    TailraceConf.check(plugin.conf.getAll)
     Allowlist.handOver(context, classOf[TailraceExtensions].getName)
     LiveFigures.reset()
     Drains.reset()

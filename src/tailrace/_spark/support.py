@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from dataclasses import dataclass
+from typing import Any
 
 from tailrace._spark.java import require_java
 from tailrace._spark.plugin import plugin_jar, spark_jars
@@ -27,7 +28,13 @@ class Support:
 
 
 def support_registry() -> list[Support]:
+    return [Support(**row) for row in printed_by(PRINTER_CLASS)]
+
+
+def printed_by(main_class: str) -> list[dict[str, Any]]:
+    """What a class of the plugin prints as JSON, in a JVM of its own."""
     classpath = os.pathsep.join([str(plugin_jar()), str(spark_jars() / "*")])
-    command = [require_java().command, "-cp", classpath, PRINTER_CLASS]
+    command = [require_java().command, "-cp", classpath, main_class]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [Support(**row) for row in json.loads(answer.stdout)]
+    rows: list[dict[str, Any]] = json.loads(answer.stdout)
+    return rows

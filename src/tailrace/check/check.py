@@ -7,6 +7,7 @@ import dataclasses
 from pyspark.sql import DataFrame, SparkSession
 
 from tailrace._spark.plugin import is_loaded
+from tailrace._spark.settings import value_of
 from tailrace.check.facts import SAMPLE_MS, Facts, Query, facts_of, session_of
 from tailrace.check.findings import Finding, Severity
 from tailrace.check.rules import RULES, migration
@@ -48,15 +49,7 @@ def _relaxed(findings: list[Finding], codes: set[str]) -> list[Finding]:
 
 
 def _warn_only(spark: SparkSession) -> set[str]:
-    codes = {code.strip() for code in (spark.conf.get(WARN_ONLY_KEY, "") or "").split(",") if code.strip()}
-    for code in sorted(codes):
-        if not code.startswith("TAILRACE_"):
-            raise TailraceError(
-                "TAILRACE_BAD_SETTING",
-                f"{WARN_ONLY_KEY} names '{code}', which is no code of a finding.",
-                "list the codes one by one, as TAILRACE_TOO_FEW_SLOTS; there is no switch for all.",
-            )
-    return codes
+    return {code.strip() for code in (value_of(spark, WARN_ONLY_KEY) or "").split(",") if code.strip()}
 
 
 def require_query(query: object) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tailrace._process import dashboards
 from tailrace._process.console import console
+from tailrace._spark.settings import default_or_value_of, value_of
 from tailrace.dashboard import serve
 from tailrace.errors import TailraceError
 from tailrace.monitor.live import monitor_of, session_of_this_process
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 PORT_KEY = "spark.tailrace.dashboard.port"
 HOST_KEY = "spark.tailrace.dashboard.host"
 TOKEN_KEY = "spark.tailrace.dashboard.token"  # noqa: S105
-DEFAULT_HOST = "127.0.0.1"
 
 _lock = threading.Lock()
 _served_applications: dict[str, Dashboard] = {}
@@ -46,7 +46,7 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
     spark = spark or session_of_this_process()
     monitor = monitor_of(spark)
     application = str(spark.sparkContext.applicationId)
-    wanted_host = host or spark.conf.get(HOST_KEY, None) or DEFAULT_HOST
+    wanted_host = host or default_or_value_of(spark, HOST_KEY)
     wanted_port = port if port is not None else port_of(spark) or 0
     with _lock:
         known = _served_applications.get(application)
@@ -55,7 +55,7 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
         # Pages of applications that have ended hold their ports, and this application's may have to move.
         while _served_applications:
             _served_applications.popitem()[1].stop()
-        token = spark.conf.get(TOKEN_KEY, None) or secrets.token_urlsafe()
+        token = value_of(spark, TOKEN_KEY) or secrets.token_urlsafe()
         served = serve(
             monitor,
             wanted_host,
@@ -83,12 +83,5 @@ def _leave_a_note(served: Dashboard, application: str, token: str) -> None:
 
 def port_of(spark: SparkSession) -> int | None:
     """The port in the session's settings, if there is one."""
-    text = spark.conf.get(PORT_KEY, None)
-    if text is None:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise TailraceError(
-            "TAILRACE_BAD_SETTING", f"{PORT_KEY} is '{text}', which is no port.", "give a number, or 0 for a free port."
-        ) from None
+    port = value_of(spark, PORT_KEY)
+    return None if port is None else int(port)

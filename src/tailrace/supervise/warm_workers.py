@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.udf import UserDefinedFunction
 
 from tailrace._spark.plugin import WARM_WORKERS_CLASS, jvm_object
+from tailrace._spark.settings import value_of
 from tailrace._spark.slots import offered_slots
 from tailrace.supervise.run_folder import is_supervised
 
@@ -19,8 +20,8 @@ logger = logging.getLogger("tailrace")
 
 def warm_workers(spark: SparkSession) -> int:
     """Start one for each task slot, if it is asked for; they wait for a minute. The number of those that started."""
-    asked = spark.conf.get(KEY, None) or str(is_supervised())
-    slots = offered_slots(spark) if asked.strip().lower() == "true" else None
+    asked = value_of(spark, KEY) or str(is_supervised())
+    slots = offered_slots(spark) if asked.lower() == "true" else None
     if not slots:
         return 0
     try:

@@ -18,6 +18,7 @@ DROP_DUPLICATES_CLASS = "org.apache.spark.sql.tailrace.operators.state.DropDupli
 DRAINS_CLASS = "org.apache.spark.sql.tailrace.epoch.drain.Drains"
 TESTING_PACKAGE = "org.apache.spark.sql.tailrace.testing"
 WARM_WORKERS_CLASS = "org.apache.spark.sql.tailrace.operators.python.WorkerWarmup"
+SETTINGS_CLASS = "org.apache.spark.sql.tailrace.conf.TailraceConf"
 CLIENT_VERSION_KEY = "spark.tailrace.clientVersion"
 
 

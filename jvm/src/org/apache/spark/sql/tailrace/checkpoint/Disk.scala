@@ -11,6 +11,8 @@ import java.util.{Set => JSet}
 
 import org.apache.hadoop.conf.Configuration
 
+import org.apache.spark.sql.tailrace.conf.TailraceConf
+
 /** The steps of which an atomic write is made; a machine may stop between any two of them. */
 private[checkpoint] trait Disk {
   def create(file: Path, permissions: JSet[PosixFilePermission]): FileChannel = {
@@ -66,11 +68,13 @@ private[checkpoint] trait Disk {
 }
 
 private[checkpoint] object Disk {
-  private val FsyncKey = "spark.tailrace.checkpoint.fsync"
-
   private val NotSupported = Seq("Invalid argument", "Operation not supported", "Function not implemented")
 
-  def of(conf: Configuration): Disk = if (conf.getBoolean(FsyncKey, true)) Durable else Relaxed
+  /** Spark copies the session's settings into Hadoop's. */
+  def of(conf: Configuration): Disk = {
+    val fsync = TailraceConf.CheckpointFsync
+    if (Option(conf.get(fsync.key)).orElse(fsync.default).forall(fsync.parse)) Durable else Relaxed
+  }
 
   trait Durable extends Disk {
     override def sync(channel: FileChannel): Unit = channel.force(true)

@@ -7,6 +7,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochId, OriginTracking, ScanControl}
 import org.apache.spark.sql.tailrace.epoch.drain.Drains
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
@@ -112,15 +113,9 @@ private final case class EpochSettings(
     shortEpochs: Int)
 
 private object EpochSettings {
-  private val TimesRowsKey = "spark.tailrace.latency.enabled"
-  private val EveryRowKey = "spark.tailrace.provenance.everyRow"
-
   def of(plan: SparkPlan): EpochSettings = EpochSettings(
     addsOperators = !plan.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK),
-    timesRows = !isSet(plan, TimesRowsKey, "false"),
-    tracksEveryRow = isSet(plan, EveryRowKey, "true"),
+    timesRows = TailraceConf.LatencyEnabled.valueIn(plan.conf),
+    tracksEveryRow = TailraceConf.OriginEveryRow.valueIn(plan.conf),
     shortEpochs = WarmStart.shortEpochs(plan))
-
-  private def isSet(plan: SparkPlan, key: String, value: String): Boolean =
-    plan.conf.getConfString(key, "").trim.equalsIgnoreCase(value)
 }

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.streaming.RealTimeTrigger
+import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.operators.python.PythonForeachTable
 import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, Refusal, SessionWindows, StreamJoins}
 import org.apache.spark.sql.tailrace.sink.kafka.{MatchIdentity, TailraceKafka, TailraceKafkaTable}
@@ -21,6 +22,7 @@ import tailrace.support.{Sinks, Support}
 object CheckRealTimeQuery extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case statement: WriteToStreamStatement if statement.trigger.isInstanceOf[RealTimeTrigger] =>
+      TailraceConf.check(conf.getAllConfs)
       val sink = PythonForeachTable.replacing(statement.sink).getOrElse(statement.sink)
       Refusal.of(LogicalOperators.refused(statement.inputQuery), Some(supportOf(sink))).foreach(throw _)
       statement.inputQuery.collect { case union: Union => StreamJoins.stateSparkDoesNotKnow(union) }.flatten.headOption

@@ -19,6 +19,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.util.Utils
+import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.plan.{OutputModes, SessionWindows}
 
 /**
@@ -70,6 +71,7 @@ private[preflight] final class Rehearsal(
 
   private def plan(checkpoint: String, epoch: Long, comparesState: Boolean): Try[SparkPlan] =
     Try(rehearsing.withActive {
+      TailraceConf.check(rehearsing.sessionState.conf.getAllConfs)
       val settings = recorded.getOrElse(OffsetSeqMetadata(0L, System.currentTimeMillis(), rehearsing.conf))
       new IncrementalExecution(
         rehearsing,

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.tailrace.operators.python
 
 import org.apache.spark.api.python.PythonException
+import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.origin.SourcePosition
 
 import tailrace.TailraceException
@@ -33,7 +34,7 @@ private[python] object PythonErrors {
   def timedOut(timeoutMs: Long, atWork: AtWork): Throwable = new TailraceException(
     "TAILRACE_PYTHON_TIMEOUT",
     s"the Python function has not answered for ${timeoutMs / 1000.0} s ${describe(atWork)}.",
-    s"find out what it waits for, or give it longer with ${PythonLimits.TimeoutKey}. " +
+    s"find out what it waits for, or give it longer with ${TailraceConf.PythonTimeout.key}. " +
       "No row is lost: start the query again and it goes on from its last checkpoint.")
 
   def heldBack(timeoutMs: Long): Throwable = new TailraceException(

@@ -1,11 +1,7 @@
 package org.apache.spark.sql.tailrace.operators.python
 
-import scala.util.Try
-
-import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.internal.SQLConf
-
-import tailrace.TailraceException
+import org.apache.spark.sql.tailrace.conf.TailraceConf
 
 /**
  * The session's limits for Python functions.
@@ -16,17 +12,7 @@ import tailrace.TailraceException
 private[python] final case class PythonLimits(timeoutMs: Long, maxRowsPerBatch: Int)
 
 private[python] object PythonLimits {
-  val TimeoutKey = "spark.tailrace.python.timeout"
-  private val DefaultTimeout = "2min"
-
-  def of(conf: SQLConf, maxRowsPerBatch: Int): PythonLimits = {
-    val text = conf.getConfString(TimeoutKey, DefaultTimeout)
-    val timeoutMs = Try(JavaUtils.timeStringAsMs(text)).toOption.filter(_ > 0).getOrElse {
-      throw new TailraceException(
-        "TAILRACE_BAD_SETTING",
-        s"$TimeoutKey is '$text', which is no length of time above zero.",
-        "write a number with a unit, for example 30s or 2min.")
-    }
-    PythonLimits(timeoutMs, if (maxRowsPerBatch > 0) maxRowsPerBatch else Int.MaxValue)
-  }
+  def of(conf: SQLConf, maxRowsPerBatch: Int): PythonLimits = PythonLimits(
+    TailraceConf.PythonTimeout.valueIn(conf),
+    if (maxRowsPerBatch > 0) maxRowsPerBatch else Int.MaxValue)
 }

@@ -2,9 +2,6 @@ package org.apache.spark.sql.tailrace.operators.state
 
 import java.util.Locale
 
-import scala.util.Try
-
-import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, BasePredicate, InterpretedPredicate, Literal}
@@ -14,10 +11,9 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.{EventTimeWatermarkExec, WatermarkSupport}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.origin.KnowsSourcePartitions
 import org.apache.spark.sql.tailrace.plan.Stages
-
-import tailrace.TailraceException
 
 /** In which column rows have their time, and how late they may be. */
 private[tailrace] final case class EventTime(column: Int, isWindow: Boolean, delayMs: Long) {
@@ -54,11 +50,9 @@ private[tailrace] final case class IntraEpochWatermark(times: Seq[Option[EventTi
 }
 
 private[tailrace] object IntraEpochWatermark {
-  val IdleAfterKey = "spark.tailrace.watermark.idleAfter"
-
   /** None if the watermark is to stand still within an epoch, as Spark has it, or if a task cannot tell how far time has come. */
   def of(inputs: Seq[SparkPlan], conf: SQLConf): Option[IntraEpochWatermark] =
-    idleAfterMs(conf).flatMap { idleAfterMs =>
+    TailraceConf.WatermarkIdleAfter.of(conf).flatMap { idleAfterMs =>
       val timed = inputs.map(delayOf)
       val times = inputs.zip(timed).map { case (input, delayMs) => delayMs.flatMap(timeOf(input, _, conf)) }
       val canTell =
@@ -101,15 +95,6 @@ private[tailrace] object IntraEpochWatermark {
   private def goesByTheSlowest(conf: SQLConf): Boolean =
     conf.getConf(SQLConf.STREAMING_MULTIPLE_WATERMARK_POLICY).toLowerCase(Locale.ROOT) == "min"
 
-  /** Asked for when the query is planned, so that a setting that makes no sense is found before the start. */
-  def checkSetting(conf: SQLConf): Unit = idleAfterMs(conf)
-
-  private def idleAfterMs(conf: SQLConf): Option[Long] = Option(conf.getConfString(IdleAfterKey, null)).map { text =>
-    Try(JavaUtils.timeStringAsMs(text)).toOption.filter(_ > 0).getOrElse {
-      throw new TailraceException(
-        "TAILRACE_BAD_SETTING",
-        s"$IdleAfterKey is '$text', which is no length of time above zero.",
-        "write a number with a unit, for example 30s; or leave it out, and the watermark moves when an epoch ends.")
-    }
-  }
+  /** Asked for when the query is planned, so that an invalid setting is found before the start. */
+  def checkSetting(conf: SQLConf): Unit = TailraceConf.WatermarkIdleAfter.of(conf)
 }
