@@ -13,6 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from tailrace._spark import maven
 from tailrace._spark.defaults import REAL_TIME_DEFAULTS
 from tailrace._spark.plugin import plugin_jar, spark_jars
 from tests.helpers.class_files import ClassPath, Reference, references_of
@@ -115,6 +116,16 @@ def test_what_the_plugin_reaches_by_name(jvm: Any) -> None:
     assert "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution.extraOptions" in named
     assert "org.apache.spark.sql.kafka010.KafkaRowWriter.callback" in named
     assert list(contract.missing()) == []
+
+
+def test_what_the_embedded_broker_calls_by_name(jvm: Any) -> None:
+    calls = [call.partition("(")[0] for call in jvm.org.apache.spark.sql.tailrace.internals.Contract.ofBroker()]
+    assert "kafka.Kafka.main" in calls
+    with closing(ClassPath(maven.resolve(maven.KAFKA_BROKER), lambda _: set())) as broker:
+        for class_name, _, method in (call.rpartition(".") for call in calls):
+            found = broker.find(class_name.replace(".", "/"))
+            assert found is not None, class_name
+            assert method in {name for name, _ in found.members}, class_name
 
 
 def test_all_that_reach_by_name_are_in_the_contract() -> None:

@@ -21,7 +21,6 @@ for key, value in (("spark.tailrace.warmup.epoch", "0"), ("spark.tailrace.checkp
         tailrace.configure(SparkSession.builder.master("local[1]").config(key, value)).getOrCreate()
     except tailrace.TailraceError as error:
         print(error.code, key in error.problem, error.fix)
-    SparkSession.builder._options.pop(key)
 """
 
 

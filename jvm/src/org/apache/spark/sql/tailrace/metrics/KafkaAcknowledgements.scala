@@ -32,7 +32,7 @@ private final class OfOwnSink(writer: TellsOfAcknowledgements, probe: SinkProbe)
 /** For a row that is timed, a callback that knows the row takes the place of the sink's own, and calls it. */
 private final class OfSparksSink(writer: KafkaRowWriter, probe: SinkProbe) extends KafkaAcknowledgements(probe) {
   override protected def use(observer: Callback): Unit =
-    writer.callback = if (observer == null) writer.original else new Both(writer.original, observer)
+    writer.use(if (observer == null) writer.original else new Both(writer.original, observer))
 }
 
 private final class Both(first: Callback, second: Callback) extends Callback {

@@ -15,8 +15,7 @@ private[tailrace] final class KafkaRowWriter private (writer: DataWriter[Interna
   val original: Callback = field.get(writer).asInstanceOf[Callback]
 
   /** For the rows that follow. */
-  def callback_=(callback: Callback): Unit = field.set(writer, callback)
-  def callback: Callback = field.get(writer).asInstanceOf[Callback]
+  def use(callback: Callback): Unit = field.set(writer, callback)
 }
 
 private[tailrace] object KafkaRowWriter extends ByName {
@@ -29,7 +28,7 @@ private[tailrace] object KafkaRowWriter extends ByName {
       try {
         val opened = new KafkaRowWriter(writer, callbackField.open(writer))
         // A JVM that does not allow it says so here, and not at each row.
-        opened.callback = opened.original
+        opened.use(opened.original)
         Some(opened)
       } catch {
         case NonFatal(_) | _: LinkageError => None
