@@ -100,6 +100,13 @@ def test_every_scala_folder_is_on_the_map(folder: str) -> None:
     assert list((PLUGIN / folder).glob("*.scala")), f"{folder} is empty: take it off the map"
 
 
+@pytest.mark.parametrize("folder", sorted(MAY_IMPORT))
+def test_every_scala_folder_is_described(folder: str) -> None:
+    page = (ROOT / "docs/internals/architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]+) \|", page.partition("## The plugin's folders")[2], re.MULTILINE)
+    assert f"`{folder}`" in ", ".join(rows)
+
+
 def test_scala_files_are_small() -> None:
     lines = {file.name: len(file.read_text(encoding="utf-8").splitlines()) for file in scala_files()}
     assert {name: count for name, count in lines.items() if count > MAX_SCALA_LINES} == {}
