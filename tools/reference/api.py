@@ -30,7 +30,7 @@ INTRODUCTION = """\
 # Python API
 
 These names are public. Anything else may change without notice. See also the [command line](cli.md), the
-[configuration](configuration.md) and the [errors](errors.md).
+[settings](settings.md) and the [errors](errors.md).
 """
 
 
