@@ -1,8 +1,8 @@
-"""Take the picture of the dashboard in the README: the demo as it runs, in a real browser.
+"""Take the picture of the dashboard in the documentation: the running demo in a real browser.
 
     python tools/photograph.py
 
-It lets the demo run for some minutes first, so that there is something to see.
+The demo runs for a few minutes first, so there is something to see.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
         print(line, end="")
         if found := re.search(r"http://\S+", line):
             url = found[0]
-        if "runs on" in line:
+        if url and "Ctrl-C" in line:
             break
     try:
         time.sleep(60 * MINUTES)
