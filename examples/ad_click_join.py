@@ -1,11 +1,11 @@
 """Which impression of an ad led to this click? A join of two streams, answered while the user is still on the page.
 
-Impressions and clicks come on two topics. A click belongs to the impression of the same ad to the same user that
-it followed within ten seconds. The answer leaves as soon as the second of the two is there, whichever that is.
+Impressions and clicks arrive on two topics. A click belongs to an impression of the same ad to the same user within the
+ten seconds before it. The answer leaves as soon as the second of the two arrives, whichever that is.
 
     python examples/ad_click_join.py
 
-It starts an Apache Kafka of its own, shows some ads, and ends by itself.
+It starts its own Apache Kafka, shows some ads, and ends by itself.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read(spark: SparkSession, servers: str, topic: str, side: str) -> DataFrame:
         F.from_json(F.col("value").cast("string"), "id LONG, ad STRING, visitor STRING, at DOUBLE").alias("row")
     )
     columns = [F.col(f"row.{name}").alias(f"{side}_{name}") for name in ("id", "ad", "visitor")]
-    # The watermark says how late a row may come, and so how long the other side is kept.
+    # The watermark says how late a row may be, and so how long the other side is kept.
     return parsed.select(*columns, F.timestamp_seconds("row.at").alias(f"{side}_at")).withWatermark(
         f"{side}_at", LATENESS
     )

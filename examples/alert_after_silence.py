@@ -1,9 +1,9 @@
-"""Alert after silence: a device that has sent nothing for three seconds is reported, though nothing arrives.
+"""Alert after silence: a device that has sent nothing for three seconds is reported, even though nothing arrives.
 
     python examples/alert_after_silence.py
 
-brings its own broker. A `StatefulProcessor` sets a timer with each reading of a device; one not moved on in time
-fires, and says so. With its next reading the device is back.
+It starts its own broker. A `StatefulProcessor` moves a timer with each reading of a device. If no reading moves it in
+time, the timer fires and reports the silence. With its next reading the device is back.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python examples/fraud_velocity.py
 
-brings its own broker. A `StatefulProcessor` keeps the times of each card's payments; when a card has been quiet, a
-timer forgets it and says so, though nothing arrives any more.
+It starts its own broker. A `StatefulProcessor` keeps the times of each card's payments. When a card has been quiet, a
+timer forgets it and reports that, even though nothing arrives any more.
 """
 
 from __future__ import annotations

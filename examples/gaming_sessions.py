@@ -1,11 +1,11 @@
-"""How is this sitting going? The session of each player, told anew with everything that they do.
+"""How is this game going? The session of each player, updated with every action.
 
-Actions of players come on a topic. What a player does without a break of more than three seconds is one session. Each
-action is answered at once with the session as it stands; a bonus can be given while the player is still there.
+Players' actions arrive on a topic. What a player does without a break of more than three seconds is one session. Each
+action is answered at once with the session so far, so a bonus can be given while the player is still there.
 
     python examples/gaming_sessions.py
 
-It starts an Apache Kafka of its own, lets some players play, and ends by itself.
+It starts its own Apache Kafka, lets some players play, and ends by itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def play(servers: str) -> int:
         record = {"player": player, "score": score, "at": began + second}
         producer.produce("actions", key=player, value=json.dumps(record))
         producer.flush()
-    # Cem's second session becomes part of the first one, which is told as well.
+    # Cem's second session becomes part of the first one, which is reported as well.
     return len(actions) + 1
 
 

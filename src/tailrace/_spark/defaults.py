@@ -17,26 +17,26 @@ REAL_TIME_DEFAULTS = (
         "spark.shuffle.streaming.networkBufferMaxWaitTimeMs",
         "1",
         "How long the streaming shuffle holds a row back to fill a network buffer. Spark's 50 ms is most of the "
-        "latency of an aggregation; full buffers leave at once either way.",
+        "latency of an aggregation. Full buffers leave at once either way.",
     ),
     Default(
         "spark.python.unix.domain.socket.enabled",
         "true",
-        "Python workers talk to the executor over Unix sockets. Over TCP a small message can wait for the "
-        "acknowledgement of the one before (Nagle's algorithm).",
+        "Python workers talk to the executor over Unix sockets. Over TCP, a small message can wait for the "
+        "acknowledgement of the previous one (Nagle's algorithm).",
     ),
     Default(
         "spark.sql.streaming.checkpointFileManagerClass",
         "org.apache.spark.sql.tailrace.checkpoint.CheckpointFiles",
-        "How checkpoints are written. On a local or mounted disk Hadoop starts about ten processes for each file, "
-        "which is most of the pause between two epochs of a stateful query; this writes the same files with none. Any "
-        "other file system gets Spark's own.",
+        "How checkpoints are written. On a local or mounted disk, Hadoop starts about ten processes for each file, "
+        "which is most of the pause at an epoch boundary of a stateful query. This class writes the same files "
+        "without starting any. Other file systems get Spark's own.",
     ),
     Default(
         "spark.scheduler.minRegisteredResourcesRatio",
         "1.0",
-        "Spark starts work when all executors that were asked for are there. A stateful real-time query needs all "
-        "its task slots at once and fails if it is started a moment too early. On a standalone cluster say how many "
-        "with spark.cores.max.",
+        "Spark waits for all requested executors before it starts work. A stateful real-time query needs all its "
+        "task slots at once and fails if it starts a moment too early. On a standalone cluster, set the number with "
+        "spark.cores.max.",
     ),
 )
