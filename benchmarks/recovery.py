@@ -22,8 +22,8 @@ from tailrace.chaos._events import Event
 from tailrace.chaos._settings import Settings
 from tailrace.chaos.driver import Driver
 from tailrace.chaos.load import Load
+from tailrace.chaos.output_watcher import OutputWatcher
 from tailrace.chaos.records import record
-from tailrace.chaos.watch import Watch
 from tailrace.loadtest.machine import describe_machine
 
 COMES_WITHIN_S = 180
@@ -57,25 +57,27 @@ def recovery(query: str, rate: int, open_s: int) -> list[float]:
         driver = Driver(lambda: ["tailrace.chaos._app", settings.to_json()], log_file("bench-recovery"), events.append)
         load = Load(servers, "in", rate=rate, partitions=PARTITIONS, encode=encode)
         row_fields = {query: "number"}
-        watch = Watch(servers, outputs, number_field="number", row_fields=row_fields, partition_of=load.partition_of)
+        watcher = OutputWatcher(
+            servers, outputs, number_field="number", row_fields=row_fields, partition_of=load.partition_of
+        )
         try:
             load.start()
             driver.start()
-            until(lambda: watch.flowing_since(query, PARTITIONS) is not None)
+            until(lambda: watcher.flowing_since(query, PARTITIONS) is not None)
             time.sleep(open_s)
             driver.kill()
             events.clear()
-            watch.mark(load.sent)
+            watcher.mark(load.sent)
             driver.start()
-            until(lambda: watch.flowing_since(query, PARTITIONS) is not None)
+            until(lambda: watcher.flowing_since(query, PARTITIONS) is not None)
             steps = {event.name: event.at - driver.started_at for event in events}
-            flowing = watch.flowing_since(query, PARTITIONS)
+            flowing = watcher.flowing_since(query, PARTITIONS)
             assert flowing is not None
             return [*(steps[name] for name in STEPS), flowing - driver.started_at]
         finally:
             driver.kill()
             load.abandon()
-            watch.close()
+            watcher.close()
 
 
 def encode(number: int) -> tuple[str, bytes]:

@@ -12,9 +12,12 @@ import tailrace
 from tailrace import EmbeddedKafka
 from tests.helpers import quick_jvm
 from tests.helpers.pipeline import Pipeline
+from tests.helpers.waiting import stretched
 
 # Before any test module is imported; `make chaos` has JVMs as users have them.
 os.environ.setdefault(quick_jvm.VARIABLE, quick_jvm.OPTIONS)
+# A busy machine gets more time for each test, too (pyproject.toml has the time on a quiet one).
+os.environ.setdefault("PYTEST_TIMEOUT", str(stretched(300)))
 
 
 # Begun last, one of them would keep one process busy while the other has nothing left to do.

@@ -105,6 +105,7 @@ class ConfigurationError(TailraceError):
             "TAILRACE_TEST_MISUSED",
             "TAILRACE_UNKNOWN_FIGURE",
             "TAILRACE_UNKNOWN_FORMAT",
+            "TAILRACE_UNKNOWN_SETTING",
             "TAILRACE_UNKNOWN_WINDOW",
         }
     )
@@ -150,7 +151,7 @@ class QueryRefusedError(TailraceError):
 class NotReadyError(TailraceError):
     """Too early: the same call can succeed later."""
 
-    codes = frozenset({"TAILRACE_NO_FIGURES", "TAILRACE_SLOTS_NOT_RELEASED"})
+    codes = frozenset({"TAILRACE_NO_FIGURES"})
 
 
 class BrokerError(TailraceError):

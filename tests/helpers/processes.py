@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tailrace._process.process_table import all_processes, find_process
+from tests.helpers.waiting import stretched
 
 Completed = subprocess.CompletedProcess[str]
 
@@ -21,7 +22,7 @@ def run_python(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=timeout_s,
+        timeout=stretched(timeout_s),
         env={**os.environ, **(env or {})},
         check=False,
     )
@@ -33,7 +34,7 @@ def tailrace(*arguments: str, env: dict[str, str] | None = None, timeout_s: floa
         tailrace_command(*arguments),
         capture_output=True,
         text=True,
-        timeout=timeout_s,
+        timeout=stretched(timeout_s),
         env={**os.environ, **(env or {})},
         stdin=subprocess.DEVNULL,
         check=False,

@@ -16,7 +16,7 @@ from typing import Any
 
 from tailrace._process.process_table import all_processes
 from tests.helpers.processes import environment, tailrace_command
-from tests.helpers.waiting import until
+from tests.helpers.waiting import stretched, until
 
 MARK = "TEST_OF_TAILRACE_RUN"
 
@@ -88,7 +88,7 @@ class SupervisedRun:
         return str(self.ask()[1]["state"])
 
     def ends(self, *, within_s: float) -> int:
-        return self.process.wait(within_s)
+        return self.process.wait(stretched(within_s))
 
     def reports(self) -> list[dict[str, Any]]:
         return [json.loads(file.read_text()) for file in sorted(self.incidents.glob("*.json"))]

@@ -1,24 +1,56 @@
-"""Waits are on conditions with deadlines, never bare sleeps."""
+"""Waits are on conditions with deadlines, never bare sleeps.
+
+On a busy machine everything takes longer, so deadlines grow with the load. A test that compares times asks
+`skip_if_too_busy` first: a figure that was measured on an overloaded machine proves nothing.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
+
 T = TypeVar("T")
+
+LONGEST_STRETCH = 10.0
+# Runnable processes for each core above which times are not compared.
+TOO_BUSY = 3.0
+
+
+def load_per_core() -> float:
+    """The runnable processes for each core, over the last minute."""
+    return os.getloadavg()[0] / (os.cpu_count() or 1)
+
+
+def stretched(seconds: float) -> float:
+    """A deadline for this machine as it is now: longer by the load, at most ten times."""
+    return seconds * min(LONGEST_STRETCH, max(1.0, load_per_core()))
 
 
 def until(condition: Callable[[], T | None], what: str, *, within_s: float = 30) -> T:
-    """The condition's first true value; fails the test with `what` if it does not come in time."""
-    deadline = time.monotonic() + within_s
+    """The condition's first true value; fails the test with `what` if it does not come in time.
+
+    :param within_s: on a machine that is not overloaded.
+    """
+    begun = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {within_s} s: {what} (last value: {value!r})")
+        # Asked each time: the load may have risen since the wait began.
+        if time.monotonic() - begun > (deadline_s := stretched(within_s)):
+            load = f"load {load_per_core():.1f} per core"
+            raise AssertionError(f"not within {deadline_s:.0f} s ({load}): {what} (last value: {value!r})")
         time.sleep(0.05)  # noqa: TID251
+
+
+def skip_if_too_busy() -> None:
+    """For tests that compare times, before and after they measure: skips the test on an overloaded machine."""
+    if (load := load_per_core()) > TOO_BUSY:
+        pytest.skip(f"too busy: {load:.1f} runnable processes per core, at most {TOO_BUSY:g} to compare times")
 
 
 def let_pass(seconds: float) -> None:

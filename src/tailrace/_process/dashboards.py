@@ -1,4 +1,4 @@
-"""Dashboards that are being served on this machine, so that `tailrace top` and `tailrace drain` find them."""
+"""The dashboards served on this machine, for `tailrace top` and `tailrace drain`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find Java as PySpark does, and say kindly when it is missing or too old."""
+"""Find Java as PySpark does; a clear error if it is missing or too old."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user has already set for Spark, wherever it was said, so that we can merge with it."""
+"""The Spark settings that the user made on the builder, on the command line or in files."""
 
 from __future__ import annotations
 

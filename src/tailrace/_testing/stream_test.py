@@ -130,10 +130,20 @@ class StreamTest:
         # What the rows changed, such as the watermark, takes effect in the next batch or epoch.
         self._run_once()
 
-    def advance(self, by: timedelta | None = None, **parts: float) -> None:
+    def advance(
+        self,
+        by: timedelta | None = None,
+        *,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        milliseconds: float = 0,
+    ) -> None:
         """Move the clock, as in `test.advance(minutes=10)`. Rows added earlier are processed first."""
+        parts = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
         self.process()
-        self._clock.advance(int((by or timedelta(**parts)).total_seconds() * 1000))
+        self._clock.advance(int((by or parts).total_seconds() * 1000))
         self.process()
 
     def restart(self) -> None:

@@ -1,7 +1,7 @@
-"""Proof by destruction: kill whatever takes part in a query, by a seeded schedule, and do the books on its output.
+"""Kill the processes of a query by a seeded schedule, and compare its output with its input.
 
-Records are numbered, sent at a steady rate, and read again from the output topic by a client that is not Spark's.
-Nothing may be lost; under a sink that promises it, nothing may be written twice.
+Records are numbered, sent at a steady rate, and read from the output topic by a client that is not Spark's. No row may
+be lost, and a sink that promises exactly-once may write no duplicates.
 """
 
 from tailrace.chaos.options import ChaosOptions, UsersQuery

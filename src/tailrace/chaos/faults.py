@@ -1,4 +1,4 @@
-"""The faults, each a function that strikes and returns when it is over; recovering is the query's business."""
+"""The faults. Each is a function that returns when the fault is over; recovery is up to the query."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TypeVar
 from tailrace.chaos import _processes
 from tailrace.chaos._read_only import read_only, why_not_read_only
 from tailrace.chaos.schedule import Kind, Planned
+from tailrace.chaos.testbed import Testbed
 from tailrace.chaos.topics import add_partition
-from tailrace.chaos.world import World
 
 T = TypeVar("T")
 MOST_PARTITIONS = 4
@@ -24,118 +24,118 @@ MOST_PARTITIONS = 4
 STEPS_OF_OURS, STEPS_OF_YOURS = ("queries", "session"), ("process", "process")
 
 
-def kill_driver(world: World, _planned: Planned) -> None:
-    world.restart_driver()
+def kill_driver(testbed: Testbed, _planned: Planned) -> None:
+    testbed.restart_driver()
 
 
-def restart_again_and_again(world: World, planned: Planned) -> None:
+def restart_again_and_again(testbed: Testbed, planned: Planned) -> None:
     """Kill the driver, and its successors while they start, once or twice."""
-    world.restart_driver()
-    steps = STEPS_OF_YOURS if world.form is None else STEPS_OF_OURS
+    testbed.restart_driver()
+    steps = STEPS_OF_YOURS if testbed.variant is None else STEPS_OF_OURS
     for step in steps if planned.pick < 0.5 else steps[:1]:
-        world.wait_for_step(step, since=world.driver.started_at)
-        world.pause(planned.lasts_s)
-        world.restart_driver()
+        testbed.wait_for_step(step, since=testbed.driver.started_at)
+        testbed.pause(planned.lasts_s)
+        testbed.restart_driver()
 
 
-def change_shuffle_partitions(world: World, _planned: Planned) -> None:
+def change_shuffle_partitions(testbed: Testbed, _planned: Planned) -> None:
     """Kill the driver and start it with another setting, which a query with state must not follow."""
-    assert world.form is not None
-    world.form.shuffle_partitions = 5 - world.form.shuffle_partitions
-    world.restart_driver()
+    assert testbed.variant is not None
+    testbed.variant.shuffle_partitions = 5 - testbed.variant.shuffle_partitions
+    testbed.restart_driver()
 
 
-def add_topic_partition(world: World, _planned: Planned) -> None:
+def add_topic_partition(testbed: Testbed, _planned: Planned) -> None:
     """Kill the driver and start it on an input topic with one partition more."""
-    world.driver.kill()
-    world.load.partitions = add_partition(world.bootstrap_servers, world.load.topic)
-    world.restart_driver()
+    testbed.driver.kill()
+    testbed.load.partitions = add_partition(testbed.bootstrap_servers, testbed.load.topic)
+    testbed.restart_driver()
 
 
-def kill_executor(world: World, planned: Planned) -> None:
+def kill_executor(testbed: Testbed, planned: Planned) -> None:
     """Move to a small cluster first: on a local master there is no executor besides the driver."""
-    if world.form is not None and not world.form.on_cluster:
-        world.driver.kill()
-        world.form.on_cluster = True
-        world.driver.start()
-        world.wait_until_flowing()
-    for process in _chosen(_processes.executors(world.driver.processes()), planned.pick):
+    if testbed.variant is not None and not testbed.variant.on_cluster:
+        testbed.driver.kill()
+        testbed.variant.on_cluster = True
+        testbed.driver.start()
+        testbed.wait_until_flowing()
+    for process in _chosen(_processes.executors(testbed.driver.processes()), planned.pick):
         process.signal(signal.SIGKILL)
 
 
-def kill_python_worker(world: World, planned: Planned) -> None:
-    for process in _chosen(_processes.python_workers(world.driver.processes()), planned.pick):
+def kill_python_worker(testbed: Testbed, planned: Planned) -> None:
+    for process in _chosen(_processes.python_workers(testbed.driver.processes()), planned.pick):
         process.signal(signal.SIGKILL)
 
 
-def stop_driver(world: World, planned: Planned) -> None:
+def stop_driver(testbed: Testbed, planned: Planned) -> None:
     """SIGSTOP and SIGCONT, as a machine that is suspended or out of breath."""
-    world.driver.signal(signal.SIGSTOP)
+    testbed.driver.signal(signal.SIGSTOP)
     try:
-        world.pause(planned.lasts_s)
+        testbed.pause(planned.lasts_s)
     finally:
-        world.driver.signal(signal.SIGCONT)
+        testbed.driver.signal(signal.SIGCONT)
 
 
-def kill_broker(world: World, planned: Planned) -> None:
-    assert world.broker is not None
-    world.broker.kill()
-    world.pause(planned.lasts_s)
-    world.broker.start()
+def kill_broker(testbed: Testbed, planned: Planned) -> None:
+    assert testbed.broker is not None
+    testbed.broker.kill()
+    testbed.pause(planned.lasts_s)
+    testbed.broker.start()
 
 
-def restart_broker(world: World, planned: Planned) -> None:
-    assert world.broker is not None
-    world.broker.shut_down()
-    world.pause(planned.lasts_s)
-    world.broker.start()
+def restart_broker(testbed: Testbed, planned: Planned) -> None:
+    assert testbed.broker is not None
+    testbed.broker.shut_down()
+    testbed.pause(planned.lasts_s)
+    testbed.broker.start()
 
 
-def stop_broker(world: World, planned: Planned) -> None:
-    assert world.broker is not None
-    assert world.broker.pid is not None
-    os.kill(world.broker.pid, signal.SIGSTOP)
+def stop_broker(testbed: Testbed, planned: Planned) -> None:
+    assert testbed.broker is not None
+    assert testbed.broker.pid is not None
+    os.kill(testbed.broker.pid, signal.SIGSTOP)
     try:
-        world.pause(planned.lasts_s)
+        testbed.pause(planned.lasts_s)
     finally:
-        os.kill(world.broker.pid, signal.SIGCONT)
+        os.kill(testbed.broker.pid, signal.SIGCONT)
 
 
-def cut_network(world: World, planned: Planned) -> None:
+def cut_network(testbed: Testbed, planned: Planned) -> None:
     """Between the driver and the broker: half the time connections break, half the time nothing arrives any more."""
-    assert world.proxy is not None
-    world.proxy.cut() if planned.pick < 0.5 else world.proxy.fall_silent()
+    assert testbed.proxy is not None
+    testbed.proxy.cut() if planned.pick < 0.5 else testbed.proxy.fall_silent()
     try:
-        world.pause(planned.lasts_s)
+        testbed.pause(planned.lasts_s)
     finally:
-        world.proxy.mend()
+        testbed.proxy.mend()
 
 
-def lock_checkpoint(world: World, planned: Planned) -> None:
-    assert world.checkpoints is not None
-    with read_only(world.checkpoints):
-        world.pause(planned.lasts_s)
+def lock_checkpoint(testbed: Testbed, planned: Planned) -> None:
+    assert testbed.checkpoints is not None
+    with read_only(testbed.checkpoints):
+        testbed.pause(planned.lasts_s)
 
 
-def fill_disk(world: World, planned: Planned) -> None:
+def fill_disk(testbed: Testbed, planned: Planned) -> None:
     """No file of the driver's may grow: a full disk, as the query sees it. It needs neither a small disk nor rights."""
-    with _no_room(world):
-        world.pause(planned.lasts_s)
+    with _no_room(testbed):
+        testbed.pause(planned.lasts_s)
 
 
 @contextmanager
-def _no_room(world: World) -> Iterator[None]:
+def _no_room(testbed: Testbed) -> Iterator[None]:
     # What we have ourselves is what the driver began with.
     usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    _limit_files(world, (0, most))
+    _limit_files(testbed, (0, most))
     try:
         yield
     finally:
-        _limit_files(world, (usual, most))
+        _limit_files(testbed, (usual, most))
 
 
-def _limit_files(world: World, limits: tuple[int, int]) -> None:
-    for process in _processes.java_processes(world.driver.processes()):
+def _limit_files(testbed: Testbed, limits: tuple[int, int]) -> None:
+    for process in _processes.java_processes(testbed.driver.processes()):
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
 
@@ -148,7 +148,7 @@ def _chosen(candidates: Sequence[T], pick: float) -> list[T]:
 @dataclass(frozen=True)
 class Fault:
     kind: Kind
-    strike: Callable[[World, Planned], None]
+    strike: Callable[[Testbed, Planned], None]
     what: str
     """For the list of faults: what it does."""
     needs_broker: bool = False
@@ -228,9 +228,9 @@ FAULTS = {
 
 
 def why_not(fault: Fault, *, own_broker: bool, own_queries: bool) -> str | None:
-    """Why a fault cannot be had here; none if it can."""
+    """Why a fault is unavailable here; None if it is available."""
     if fault.needs_broker and not own_broker:
-        return "the broker is not ours to harm"
+        return "the broker is yours, not an embedded one"
     if fault.needs_own_queries and not own_queries:
         return "it needs the built-in queries"
     if fault.strike is lock_checkpoint:

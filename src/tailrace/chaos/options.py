@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
-from tailrace.chaos.ledger import Promise
+from tailrace.chaos.delivery import Promise
 from tailrace.chaos.records import key_of
 from tailrace.chaos.workloads import USUAL
 from tailrace.errors import TailraceError

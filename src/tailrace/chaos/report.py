@@ -1,4 +1,4 @@
-"""The result of a run: the books as a table, the faults as another, all of it as JSON."""
+"""The result of a run: deliveries as a table, faults as another, all of it as JSON."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from rich.markup import escape
 from rich.table import Table
 
 from tailrace._version import __version__
-from tailrace.chaos.ledger import EXAMPLES
+from tailrace.chaos.delivery import EXAMPLES
 from tailrace.chaos.run import ChaosResult, Round
 from tailrace.loadtest.machine import describe_machine
 
-# What is counted of a round, and how it is headed.
+# What is counted in each round, and its heading.
 COUNTED = {"ended": "queries ended", "driver_ended": "drivers ended", "stuck": "stuck"}
 
 
-def books_tables(result: ChaosResult) -> list[Table]:
+def delivery_tables(result: ChaosResult) -> list[Table]:
     """One for each sink, with a column for each query: it fits a narrow terminal."""
     by_sink: dict[str, list[str]] = {}
-    for query in result.books:
+    for query in result.deliveries:
         by_sink.setdefault(query.partition("/")[2], []).append(query)
-    return [_books_table(result, sink, queries) for sink, queries in by_sink.items()]
+    return [_delivery_table(result, sink, queries) for sink, queries in by_sink.items()]
 
 
-def _books_table(result: ChaosResult, sink: str, queries: list[str]) -> Table:
+def _delivery_table(result: ChaosResult, sink: str, queries: list[str]) -> Table:
     promise = result.options.promise_of(queries[0])
     drawn = Table(title=f"{sink or 'Your query'}, {promise.value}", title_justify="left")
     drawn.add_column("rows", no_wrap=True)
@@ -43,25 +43,27 @@ def _books_table(result: ChaosResult, sink: str, queries: list[str]) -> Table:
 
 
 def _figures(result: ChaosResult, query: str) -> dict[str, str]:
-    books = result.books[query]
+    delivery = result.deliveries[query]
     times = [each.recovered_s[query] for each in result.rounds]
     return {
-        "sent": f"{books.sent:,}",
-        "due": f"{books.due:,}",
-        "out": f"{books.out:,}",
-        "lost": f"{len(books.lost):,}",
-        "twice": f"{len(books.twice):,}",
-        "unknown": f"{len(books.unknown):,}",
-        "out of order": "" if books.out_of_order is None else f"{len(books.out_of_order):,}",
-        "wrong": f"{len(books.wrong):,}",
-        "steps back": "" if books.keys is None else f"{books.stepped_back:,}",
-        "totals right": "" if books.keys is None else f"{books.keys - len(books.wrong_keys)} of {books.keys}",
-        "recovered, s": f"{statistics.median(times):.1f} / {max(times):.1f}" if times else "",
+        "sent": f"{delivery.sent:,}",
+        "due": f"{delivery.due:,}",
+        "out": f"{delivery.out:,}",
+        "lost": f"{len(delivery.lost):,}",
+        "duplicates": f"{len(delivery.duplicates):,}",
+        "unknown": f"{len(delivery.unknown):,}",
+        "out of order": "" if delivery.out_of_order is None else f"{len(delivery.out_of_order):,}",
+        "wrong": f"{len(delivery.wrong):,}",
+        "counts went back": "" if delivery.keys is None else f"{delivery.regressions:,}",
+        "totals right": ""
+        if delivery.keys is None
+        else f"{delivery.keys - len(delivery.wrong_keys)} of {delivery.keys}",
+        "recovery, s": f"{statistics.median(times):.1f} / {max(times):.1f}" if times else "",
     }
 
 
 def faults_table(result: ChaosResult) -> Table:
-    drawn = Table(title="The faults, and how long the slowest query took to recover", title_justify="left")
+    drawn = Table(title="Faults, and the recovery of the slowest query", title_justify="left")
     drawn.add_column("fault", no_wrap=True)
     for column in ("rounds", *COUNTED.values(), "median, s", "longest, s"):
         drawn.add_column(column, justify="right")
@@ -83,15 +85,15 @@ def method(result: ChaosResult) -> str:
     start = "".join(f", {step} after {seconds:.1f} s" for step, seconds in steps.items())
     return (
         f"{len(result.rounds)} faults of seed {options.seed} in {result.seconds:,.0f} s, {options.rate} records/s, "
-        f"epochs of {options.epoch_s} s, all queries in one driver. Recovered: from the fault's end until new rows "
-        "came from every partition; of a query median / longest, of a fault its slowest query."
-        + (f" Start of a driver, median{start}." if start else "")
+        f"epochs of {options.epoch_s} s, all queries in one driver. Recovery: from the end of the fault until new rows "
+        "arrive from every partition; median / longest for a query, the slowest query for a fault."
+        + (f" Median start of a driver{start}." if start else "")
     )
 
 
 def show(result: ChaosResult, console: Console) -> None:
     console.print()
-    for table in books_tables(result):
+    for table in delivery_tables(result):
         console.print(table)
     for query, texts in result.broken().items():
         console.print(f"[red]{escape(query)}[/]: {escape('; '.join(texts))}", soft_wrap=True)
@@ -109,8 +111,10 @@ def to_dict(result: ChaosResult) -> dict[str, Any]:
         "method": method(result),
         "seed": result.options.seed,
         "seconds": round(result.seconds, 1),
-        "balanced": not broken,
-        "queries": {query: _books_dict(result, query) | {"broken": broken.get(query, [])} for query in result.books},
+        "guarantees_held": not broken,
+        "queries": {
+            query: _delivery_dict(result, query) | {"broken": broken.get(query, [])} for query in result.deliveries
+        },
         "rounds": [_round_dict(each) for each in result.rounds],
         "left_out": result.left_out,
         "start_s": {step: round(seconds, 2) for step, seconds in result.median_steps_s().items()},
@@ -118,10 +122,10 @@ def to_dict(result: ChaosResult) -> dict[str, Any]:
     }
 
 
-def _books_dict(result: ChaosResult, query: str) -> dict[str, Any]:
+def _delivery_dict(result: ChaosResult, query: str) -> dict[str, Any]:
     """Counts, and a few of the rows behind each of them."""
-    books = result.books[query]
-    fields = dataclasses.asdict(books)
+    delivery = result.deliveries[query]
+    fields = dataclasses.asdict(delivery)
     lists = {name: value for name, value in fields.items() if isinstance(value, list)}
     return {
         "promise": result.options.promise_of(query).value,
@@ -136,7 +140,7 @@ def _round_dict(done: Round) -> dict[str, Any]:
         **dataclasses.asdict(done.planned),
         "recovered_s": {query: round(seconds, 2) for query, seconds in done.recovered_s.items()},
         "steps_s": {step: round(seconds, 2) for step, seconds in done.steps_s.items()},
-        "queries_started_again": done.ended,
+        "queries_restarted": done.ended,
         "driver_ended": done.driver_ended,
         "stuck": done.stuck,
     }

@@ -1,4 +1,4 @@
-"""One run: let the queries flow, strike, let them recover, again and again, and do the books at the end."""
+"""One run: start the queries, inject faults one after the other, wait for recovery, and compare output with input."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 from tailrace._process.paths import log_file
 from tailrace.chaos._settings import checkpoint_of
+from tailrace.chaos.delivery import Delivery, Sent, answers_of, compare, rows_due, sent_of
 from tailrace.chaos.faults import FAULTS, why_not
-from tailrace.chaos.ledger import Books, Sent, answers_of, balance, rows_due, sent_of
 from tailrace.chaos.options import ChaosOptions
 from tailrace.chaos.schedule import Planned, draw
-from tailrace.chaos.setting import own_world, users_world
+from tailrace.chaos.testbed import Testbed
+from tailrace.chaos.testbed_setup import set_up_built_in_queries, set_up_users_query
 from tailrace.chaos.topics import read_all
 from tailrace.chaos.view import ChaosView
-from tailrace.chaos.world import World
 from tailrace.errors import TailraceError
 
 COMMITTED_WITHIN_S = 60
@@ -52,15 +52,15 @@ class Round:
 class ChaosResult:
     options: ChaosOptions
     rounds: list[Round]
-    books: dict[str, Books]
+    deliveries: dict[str, Delivery]
     left_out: dict[str, str]
-    """Faults that cannot be had here, and why."""
+    """Faults that are unavailable here, and why."""
     seconds: float
     log: Path
 
     def broken(self) -> dict[str, list[str]]:
-        """What is not as promised, by query; nothing if all books balance."""
-        found = {query: books.broken(self.options.promise_of(query)) for query, books in self.books.items()}
+        """What breaks the promise, by query; empty if every promise is kept."""
+        found = {query: delivery.broken(self.options.promise_of(query)) for query, delivery in self.deliveries.items()}
         return {query: texts for query, texts in found.items() if texts}
 
     def median_steps_s(self) -> dict[str, float]:
@@ -78,8 +78,8 @@ def plan(options: ChaosOptions) -> tuple[list[Planned], dict[str, str]]:
     if not kinds:
         raise TailraceError(
             "TAILRACE_NO_FAULT",
-            "none of the faults can be had here: " + "; ".join(f"{n}: {why}" for n, why in left_out.items()),
-            "name others with --fault, or none for all that can be had.",
+            "none of the faults is available here: " + "; ".join(f"{n}: {why}" for n, why in left_out.items()),
+            "name others with --fault, or leave it out for all that are available.",
         )
     return draw(options.seed, options.rounds, kinds), left_out
 
@@ -92,41 +92,41 @@ def run_chaos(options: ChaosOptions, view: ChaosView) -> ChaosResult:
     with ExitStack() as stack:
         with view.phase("Starting Apache Kafka" if options.yours is None else "Looking at the topics"):
             if options.yours is None:
-                world = own_world(options, log, stack)
+                testbed = set_up_built_in_queries(options, log, stack)
             else:
-                world = users_world(options.yours, options, log, stack)
+                testbed = set_up_users_query(options.yours, options, log, stack)
         with view.phase("Starting the queries"):
-            if not world.start():
-                raise _no_output(world, log)
+            if not testbed.start():
+                raise _no_output(testbed, log)
         rounds = []
         with view.rounds(len(schedule)) as done:
             for planned in schedule:
                 if options.seconds is not None and time.monotonic() - begun > options.seconds:
                     break
-                rounds.append(_round(world, planned, log))
+                rounds.append(_round(testbed, planned, log))
                 done(rounds[-1])
         with view.phase("Waiting for the last rows"):
-            _settle(world, options)
-        with view.phase("Doing the books"):
-            books = _books(world, options)
-    return ChaosResult(options, rounds, books, left_out, time.monotonic() - begun, log)
+            _settle(testbed, options)
+        with view.phase("Comparing output with input"):
+            delivery = _deliveries(testbed, options)
+    return ChaosResult(options, rounds, delivery, left_out, time.monotonic() - begun, log)
 
 
-def _round(world: World, planned: Planned, log: Path) -> Round:
-    world.pause(planned.after_s)
+def _round(testbed: Testbed, planned: Planned, log: Path) -> Round:
+    testbed.pause(planned.after_s)
     _note(log, str(planned))
     struck_at = time.monotonic()
-    FAULTS[planned.fault].strike(world, planned)
+    FAULTS[planned.fault].strike(testbed, planned)
     over_at = time.monotonic()
-    stuck = not world.wait_until_flowing()
+    stuck = not testbed.wait_until_flowing()
     if stuck:
-        _note(log, "no new rows: the driver is killed once more")
-        world.restart_driver()
-        if not world.wait_until_flowing():
-            raise _no_output(world, log)
-    recovered = {query: world.flowing_since(query) or time.monotonic() for query in world.queries}
-    since = [event for event in list(world.events) if event.at >= struck_at]
-    started_at = world.driver.started_at
+        _note(log, "no new rows: killing the driver again")
+        testbed.restart_driver()
+        if not testbed.wait_until_flowing():
+            raise _no_output(testbed, log)
+    recovered = {query: testbed.flowing_since(query) or time.monotonic() for query in testbed.queries}
+    since = [event for event in list(testbed.events) if event.at >= struck_at]
+    started_at = testbed.driver.started_at
     steps = {event.name: event.at - started_at for event in since if event.name in STEPS and event.at >= started_at}
     return Round(
         planned,
@@ -138,27 +138,27 @@ def _round(world: World, planned: Planned, log: Path) -> Round:
     )
 
 
-def _settle(world: World, options: ChaosOptions) -> None:
+def _settle(testbed: Testbed, options: ChaosOptions) -> None:
     """End the load and wait until every row is out and committed, or none has come for long."""
-    world.load.stop()
-    world.watch.last_new_at = time.monotonic()
-    sent = _sent(world, options)
-    due = {query: rows_due(query.partition("/")[0], sent) for query in world.queries}
-    while any(due.values()) and time.monotonic() - world.watch.last_new_at < options.patience_s:
-        due = {query: world.watch.missing(query, rows) for query, rows in due.items()}
-        world.start_again_if_ended()
-        world.pause(0.2)
-    if world.checkpoints is not None:
-        _wait_for_commits(world, world.checkpoints.parent)
+    testbed.load.stop()
+    testbed.watcher.last_new_at = time.monotonic()
+    sent = _sent(testbed, options)
+    due = {query: rows_due(query.partition("/")[0], sent) for query in testbed.queries}
+    while any(due.values()) and time.monotonic() - testbed.watcher.last_new_at < options.patience_s:
+        due = {query: testbed.watcher.missing(query, rows) for query, rows in due.items()}
+        testbed.start_again_if_ended()
+        testbed.pause(0.2)
+    if testbed.checkpoints is not None:
+        _wait_for_commits(testbed, testbed.checkpoints.parent)
 
 
-def _wait_for_commits(world: World, folder: Path) -> None:
+def _wait_for_commits(testbed: Testbed, folder: Path) -> None:
     """One more commit of each query: what an epoch writes at its end is then in the output too."""
-    before = {query: _last_commit(folder, query) for query in world.queries}
+    before = {query: _last_commit(folder, query) for query in testbed.queries}
     deadline = time.monotonic() + COMMITTED_WITHIN_S
     while time.monotonic() < deadline and any(_last_commit(folder, q) <= number for q, number in before.items()):
-        world.start_again_if_ended()
-        world.pause(0.2)
+        testbed.start_again_if_ended()
+        testbed.pause(0.2)
 
 
 def _last_commit(folder: Path, query: str) -> int:
@@ -166,28 +166,30 @@ def _last_commit(folder: Path, query: str) -> int:
     return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
-def _books(world: World, options: ChaosOptions) -> dict[str, Books]:
+def _deliveries(testbed: Testbed, options: ChaosOptions) -> dict[str, Delivery]:
     """From the topics as they are now, read anew: not from what was seen on the way."""
-    sent = _sent(world, options)
+    sent = _sent(testbed, options)
     numbers = [each.record.number for each in sent]
-    if numbers != list(range(world.load.sent)):
+    if numbers != list(range(testbed.load.sent)):
         raise TailraceError(
             "TAILRACE_HARNESS_FAILED",
-            f"the input topic holds {len(numbers)} records, not the {world.load.sent} that were sent, once each.",
-            "let nobody else write to it.",
+            f"the input topic holds {len(numbers)} records, not the {testbed.load.sent} that were sent, once each.",
+            "make sure that nothing else writes to it.",
         )
     field = options.yours.id_field if options.yours is not None else "number"
     return {
-        query: balance(
-            query.partition("/")[0], sent, answers_of(read_all(world.bootstrap_servers, world.outputs[query]), field)
+        query: compare(
+            query.partition("/")[0],
+            sent,
+            answers_of(read_all(testbed.bootstrap_servers, testbed.outputs[query]), field),
         )
-        for query in world.queries
+        for query in testbed.queries
     }
 
 
-def _sent(world: World, options: ChaosOptions) -> list[Sent]:
+def _sent(testbed: Testbed, options: ChaosOptions) -> list[Sent]:
     id_field = options.yours.id_field if options.yours is not None else None
-    return sent_of(read_all(world.bootstrap_servers, world.load.topic), id_field)
+    return sent_of(read_all(testbed.bootstrap_servers, testbed.load.topic), id_field)
 
 
 def _note(log: Path, text: str) -> None:
@@ -195,8 +197,8 @@ def _note(log: Path, text: str) -> None:
         file.write(f"=== chaos: {text}\n")
 
 
-def _no_output(world: World, log: Path) -> TailraceError:
-    silent = [query for query in world.queries if world.flowing_since(query) is None]
+def _no_output(testbed: Testbed, log: Path) -> TailraceError:
+    silent = [query for query in testbed.queries if testbed.flowing_since(query) is None]
     return TailraceError(
         "TAILRACE_NO_OUTPUT",
         f"no new rows from every partition of {', '.join(silent)}.",

@@ -1,4 +1,4 @@
-"""Reading topics, with a client that is not Spark's: live while the queries run, and whole for the books."""
+"""Reads topics with a client that is not Spark's: live while the queries run, and whole at the end."""
 
 from __future__ import annotations
 

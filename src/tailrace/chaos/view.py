@@ -56,6 +56,6 @@ class ChaosView:
 
 
 def _line(done: Round) -> str:
-    ended = f", {done.ended} queries started again" if done.ended else ""
-    stuck = ", only after the driver was killed once more" if done.stuck else ""
-    return f"{done.planned}; new rows {done.slowest_s:.1f} s later{ended}{stuck}"
+    ended = f", {done.ended} queries restarted" if done.ended else ""
+    stuck = ", only after killing the driver again" if done.stuck else ""
+    return f"{done.planned}; recovered in {done.slowest_s:.1f} s{ended}{stuck}"

@@ -1,7 +1,7 @@
-"""The queries that are put to the test: ordinary PySpark, from one topic to another.
+"""The queries under test: ordinary PySpark, from one topic to another.
 
-Each output record says in `number` which input record it answers, so that the ledger can ask for every one of them.
-What it asks for is in `ledger.EXPECTED`, under the same name.
+Each output record says in `number` which input record it answers. What a workload must write is in
+`delivery.EXPECTED`, under the same name.
 """
 
 from __future__ import annotations

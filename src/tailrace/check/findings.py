@@ -1,4 +1,4 @@
-"""What a check has to say: each thing with a code, where it is, why, and the exact change."""
+"""The findings of a check: each with a code, its place in the query, the problem, and the exact change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Severity(StrEnum):
     WARNING = "warning"
     """It runs, and something spoils the latency or grows."""
     NOTE = "note"
-    """Worth knowing; nothing to mend."""
+    """Worth knowing; nothing to fix."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Is this machine ready? One finding for each thing a real-time query needs."""
+"""`tailrace doctor`: checks everything on this machine that a real-time query needs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def examine(options: DoctorOptions, report: Callable[[Finding], None] = lambda _
         except TailraceError as error:
             finding = Finding(name, False, error.problem, error.fix)
         except Exception as error:
-            finding = Finding(name, False, f"the look at it failed: {error!r}", "please report this.")
+            finding = Finding(name, False, f"the check failed: {error!r}", "please report this.")
         findings.append(finding)
         report(finding)
         return finding
@@ -84,7 +84,7 @@ def examine(options: DoctorOptions, report: Callable[[Finding], None] = lambda _
 
 def _python() -> Finding:
     ok = sys.version_info >= OLDEST_PYTHON
-    fix = None if ok else "use Python 3.11 or later, as PySpark 4.3 demands."
+    fix = None if ok else "use Python 3.11 or later, which PySpark 4.3 requires."
     return Finding("Python", ok, f"{platform.python_version()} at {sys.executable}", fix)
 
 
@@ -141,7 +141,7 @@ class _Session:
         if free >= SLOTS_OF_A_SMALL_QUERY:
             return Finding("Task slots", True, detail)
         local = self._master.startswith("local")
-        fix = 'name more slots than cores while developing: .master("local[8]")' if local else "add executors."
+        fix = 'use more slots than cores while developing: .master("local[8]")' if local else "add executors."
         return Finding("Task slots", free > 0, detail, fix)
 
     def stop(self) -> None:
@@ -153,7 +153,7 @@ def _broker(bootstrap_servers: str | None) -> Finding:
     running = background.status()
     address = bootstrap_servers or (running.bootstrap_servers if running else None)
     if address is None:
-        return Finding("Kafka broker", True, "none named; `tailrace kafka start` gives you one")
+        return Finding("Kafka broker", True, "none given; `tailrace kafka start` starts one")
     brokers = require_broker(address)
     return Finding("Kafka broker", True, f"{brokers} at {address}")
 

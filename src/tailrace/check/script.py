@@ -26,7 +26,7 @@ from tailrace._spark.plugin import is_loaded
 from tailrace._spark.session_builder import RealTimeBuilder
 from tailrace.check.facts import option, writer_options
 from tailrace.check.start_hook import intercept
-from tailrace.check.stub_query import NeverStarted
+from tailrace.check.stub_query import StubQuery
 from tailrace.errors import TailraceError
 
 # After a script has started a query: longer than it needs to start the next.
@@ -48,10 +48,10 @@ def run_without_starting(script: Path, arguments: list[str], on_start: OnStart, 
     what Spark prints to `log`. The interceptor stays: no thread of the script may start a stream after all.
     """
 
-    def intercepted(writer: DataStreamWriter) -> NeverStarted:
+    def intercepted(writer: DataStreamWriter) -> StubQuery:
         on_stop = on_start(writer, _users_line(script.parent))
         _wait_no_longer_than(PATIENCE_S)
-        return NeverStarted(option(writer_options(writer), "queryName"), on_stop)
+        return StubQuery(option(writer_options(writer), "queryName"), on_stop)
 
     intercept(intercepted)
     with (
@@ -69,7 +69,7 @@ def run_without_starting(script: Path, arguments: list[str], on_start: OnStart, 
             pass
         except SystemExit as end:
             if end.code not in (None, 0):
-                raise _failed(script, f"it exits with {end.code}") from None
+                raise _failed(script, f"it exited with {end.code}") from None
         except TailraceError:
             raise
         except Exception as failure:
@@ -80,9 +80,9 @@ def run_without_starting(script: Path, arguments: list[str], on_start: OnStart, 
 
 def _failed(script: Path, why: str) -> TailraceError:
     fix = (
-        "mend the script, or what it needs, such as an argument or an environment variable; its own messages are above."
+        "fix the script, or provide what it needs, such as an argument or an environment variable. Its output is above."
     )
-    return TailraceError("TAILRACE_SCRIPT_FAILED", f"{script} does not run to its end: {why}", fix)
+    return TailraceError("TAILRACE_SCRIPT_FAILED", f"{script} failed: {why}", fix)
 
 
 class _WaitsForEver(BaseException):

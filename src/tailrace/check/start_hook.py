@@ -1,7 +1,7 @@
 """`start()` of a real-time query checks the query first.
 
-PySpark's writer is where Python users start queries, so that is where the check is put, once per process. What runs
-in the JVM by other ways still meets the plugin's own checks.
+Python users start queries through PySpark's writer, so the check is installed there, once per process. Queries that
+are started in another way still meet the plugin's own checks.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ logger = logging.getLogger("tailrace.check")
 _sparks_start: Start = DataStreamWriter.start
 _sparks_to_table: Start = DataStreamWriter.toTable
 _interceptor: Interceptor | None = None
-_said: set[Finding] = set()
+_logged: set[Finding] = set()
 
 
 def check_at_start() -> None:
-    """From now on; doing it twice is doing it once."""
+    """Install the check. Idempotent."""
     DataStreamWriter.start = _with_check(_sparks_start)  # type: ignore[method-assign]
     DataStreamWriter.toTable = _with_check(_sparks_to_table)  # type: ignore[method-assign]
 
 
 def intercept(interceptor: Interceptor | None) -> None:
-    """Give every writer that is started to `interceptor` instead, or stop doing so."""
+    """Pass every writer that is started to `interceptor` instead; None ends that."""
     global _interceptor
     _interceptor = interceptor
     check_at_start()
@@ -52,7 +52,7 @@ def _with_check(sparks_own: Start) -> Start:
 
     @functools.wraps(sparks_own)
     def start(self: DataStreamWriter, *arguments: Any, **named: Any) -> StreamingQuery:
-        # What PySpark does first with the arguments, so that the check sees it. The first says where to write.
+        # Apply the arguments as PySpark would, so the check sees them. The first one is the path or the table.
         bound = signature.bind(self, *arguments, **named)
         given = {name: value for name, value in bound.arguments.items() if value is not None}
         self.options(**given.get("options", {}))
@@ -70,7 +70,7 @@ def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> S
     verdict = _verdict_on(writer)
     if verdict is not None:
         verdict.raise_if_blocked()
-        _say_once(verdict)
+        _log_once(verdict)
     query = start()
     report_query(query)
     if verdict is not None:
@@ -79,7 +79,7 @@ def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> S
 
 
 def _verdict_on(writer: DataStreamWriter) -> Verdict | None:
-    """None for a query that is not a real-time one, or that could not be looked at."""
+    """None for a query that is not real-time, or that could not be checked."""
     try:
         if not is_loaded(writer._spark.sparkContext) or not is_real_time(writer):
             return None
@@ -87,8 +87,8 @@ def _verdict_on(writer: DataStreamWriter) -> Verdict | None:
     except TailraceError:
         raise
     except Exception:
-        # A check that fails by itself is no reason not to start; the plugin's own checks are still ahead.
-        logger.warning("This query could not be checked before its start.", exc_info=True)
+        # A failure of the check itself must not prevent a start; the plugin's own checks still follow.
+        logger.warning("This query could not be checked before it was started.", exc_info=True)
         return None
 
 
@@ -96,10 +96,10 @@ def is_real_time(writer: DataStreamWriter) -> bool:
     return bool(preflight_of(writer._spark).isRealTime(writer._jwrite))
 
 
-def _say_once(verdict: Verdict) -> None:
+def _log_once(verdict: Verdict) -> None:
     for severity, level in ((Severity.WARNING, logging.WARNING), (Severity.NOTE, logging.INFO)):
         for finding in verdict.of(severity):
-            if finding not in _said:
-                _said.add(finding)
+            if finding not in _logged:
+                _logged.add(finding)
                 change = f" Change: {finding.change}" if finding.change else ""
                 logger.log(level, "[%s] %s: %s%s", finding.code, finding.place, finding.problem, change)

@@ -13,7 +13,7 @@ def _new_id() -> str:
 
 
 @dataclass
-class NeverStarted:
+class StubQuery:
     """Stands for a query that was only looked at: it has ended, without an error and without a row."""
 
     name: str | None

@@ -99,7 +99,7 @@ def chaos(
     if broken:
         told = "; ".join(f"{query}: {', '.join(texts)}" for query, texts in broken.items())
         raise TailraceError(
-            "TAILRACE_BOOKS_DO_NOT_BALANCE",
+            "TAILRACE_GUARANTEE_BROKEN",
             told,
             f"repeat it with --seed {seed}; the log of the queries is {result.log}",
         )

@@ -43,7 +43,7 @@ def _pause(result: DemoResult) -> str:
 def table(result: DemoResult) -> Table:
     drawn = Table(title="End-to-end latency of a decision, ms", title_justify="left")
     drawn.add_column("mode", no_wrap=True)
-    for label in (*LABELS.values(), "lost", "twice"):
+    for label in (*LABELS.values(), "lost", "duplicates"):
         drawn.add_column(label, justify="right", no_wrap=True)
     for mode, report in result.reports.items():
         figures = [_brief(value) for value in report.percentiles().values()]

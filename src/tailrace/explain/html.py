@@ -6,7 +6,7 @@ from html import escape
 from xml.etree import ElementTree as ET
 
 from tailrace.check.description import QueryShape
-from tailrace.check.words import duration_in_words
+from tailrace.check.formatting import duration_in_words
 from tailrace.explain import palette, wording
 from tailrace.explain.svg import draw_stages
 

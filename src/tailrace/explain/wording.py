@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tailrace.check.boundary import STATEFUL_GAP_MS, STATELESS_GAP_MS
+from tailrace.check.boundary_estimate import STATEFUL_GAP_MS, STATELESS_GAP_MS
 from tailrace.check.description import Operator, QueryShape, Stage
-from tailrace.check.words import duration_in_words
+from tailrace.check.formatting import duration_in_words
 
 SHUFFLE_IN_SHORT, SHUFFLE_WHERE = "streaming shuffle", "(in memory)"
 SHUFFLE = f"{SHUFFLE_IN_SHORT} {SHUFFLE_WHERE}"

@@ -41,6 +41,6 @@ def find(size: Sizing) -> Iterator[Finding]:
         title = "No checkpoint interval keeps p99 clear and recovers in time"
         yield Finding("TAILRACE_NO_INTERVAL", "warning", title, evidence, remedy)
     if size.shape.stateful and load.keys is None:
-        evidence = "the query keeps state for every key, and how many keys there are is not known."
-        remedy = "say how many keys there will be."
+        evidence = "the query keeps state for every key, and the number of keys is unknown."
+        remedy = "give the expected number of keys."
         yield Finding("TAILRACE_STATE_UNKNOWN", "info", "The state is not counted", evidence, remedy)

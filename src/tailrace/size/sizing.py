@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tailrace.check.boundary import estimated_gap_ms
+from tailrace.check.boundary_estimate import estimated_gap_ms
 from tailrace.check.description import QueryShape
 from tailrace.monitor.findings import Finding
 from tailrace.size.data import dict_of

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tailrace.check.words import duration_in_words, size_in_words
+from tailrace.check.formatting import duration_in_words, size_in_words
 from tailrace.monitor.findings import milliseconds
 from tailrace.size.memory import BASE_BYTES, GIB, MIB, STATE_OVERHEAD, TASK_BYTES
 from tailrace.size.rounding import short_duration, short_number
@@ -59,7 +59,7 @@ def _memory_text(size: Sizing) -> list[str]:
         sentences.append(
             f"spark.executor.memoryOverhead={size.executor_overhead_bytes // MIB}m: Spark's default + "
             f"{size_in_words(size.state_buffers_bytes)} for RocksDB's buffers + {size_in_words(each)} of state, "
-            "so that no row waits for a disk."
+            "so no row waits for a disk."
         )
     if load.keys is not None:
         assumed = "" if load.state_bytes_per_key or load.row_bytes else " (assumed)"

@@ -86,7 +86,7 @@ def _require_real_time(spark: SparkSession, query: StreamingQuery, name: str) ->
     if not is_loaded(spark.sparkContext):
         raise ConfigurationError(
             "TAILRACE_SESSION_NOT_CONFIGURED",
-            "this Spark session runs without Tailrace's plugin, so that its queries cannot be drained.",
+            "this Spark session runs without Tailrace's plugin, so its queries cannot be drained.",
             "make the session with tailrace.configure(SparkSession.builder…).getOrCreate().",
         )
     if not query.isActive:
@@ -107,13 +107,13 @@ def _failed(query: StreamingQuery, name: str) -> DrainError:
     return DrainError(
         "TAILRACE_DRAIN_FAILED",
         f"the query {name} ended before its epoch was committed{said}",
-        "start it again: it goes on from its last commit, and repeats what came after that.",
+        "start it again: it continues from its last commit and replays what came after.",
     )
 
 
 def _not_drained(name: str, timeout_s: float) -> DrainError:
     return DrainError(
         "TAILRACE_DRAIN_TIMEOUT",
-        f"the query {name} had not committed its epoch after {timeout_s:g} s; it goes on running.",
-        "give it more time with timeout_s, or stop it with query.stop(): the next run then repeats the open epoch.",
+        f"the query {name} had not committed its epoch after {timeout_s:g} s; it keeps running.",
+        "give it more time with timeout_s, or stop it with query.stop(): the next run then replays the open epoch.",
     )

@@ -62,5 +62,5 @@ def _refusal(url: str, refused: urllib.error.HTTPError) -> TailraceError:
         return TailraceError(
             "TAILRACE_DRAIN_FAILED",
             f"the application at {url} answered {refused.code} {refused.reason}.",
-            "look at its log; its queries go on running unless it says otherwise.",
+            "read its log; its queries keep running unless the log says otherwise.",
         )

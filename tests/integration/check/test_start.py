@@ -67,7 +67,7 @@ def test_arguments_of_start_are_checked_too(world: World) -> None:
 
 
 def test_warnings_are_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    start_hook._said.clear()
+    start_hook._logged.clear()
     with caplog.at_level(logging.WARNING, "tailrace.check"):
         for turn in range(2):
             with running(
@@ -215,7 +215,7 @@ def test_explain_and_size_know_the_query(world: World) -> None:
     sizing = tailrace.size(writer, rows_per_s=1000, throughput_rows_per_s=10_000, keys=1000)
     assert sizing.slots == 4
     with pytest.raises(TailraceError) as failure:
-        tailrace.size(writer, rows=1000)
+        tailrace.size(writer, rows_per_s=0)
     assert failure.value.code == "TAILRACE_BAD_SIZE"
 
 

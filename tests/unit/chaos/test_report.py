@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from tailrace.chaos import ChaosOptions, ChaosResult, report
-from tailrace.chaos.ledger import Books
+from tailrace.chaos.delivery import Delivery
 from tailrace.chaos.run import Round
 from tailrace.chaos.schedule import Planned
 
@@ -27,13 +27,13 @@ def result() -> ChaosResult:
             (3, "broker-stop", 1.0, {}),
         )
     ]
-    books = {query: Books(1000, 1000, 1003, twice=[7, 8, 9], out_of_order=[]) for query in OPTIONS.queries}
-    return ChaosResult(OPTIONS, rounds, books, {"executor-kill": "no cluster"}, 100.0, Path("chaos.log"))
+    delivery = {query: Delivery(1000, 1000, 1003, duplicates=[7, 8, 9], out_of_order=[]) for query in OPTIONS.queries}
+    return ChaosResult(OPTIONS, rounds, delivery, {"executor-kill": "no cluster"}, 100.0, Path("chaos.log"))
 
 
 def test_the_verdict_depends_on_the_promise(result: ChaosResult) -> None:
     assert result.broken().keys() == {query for query in OPTIONS.queries if query.endswith("/tailrace-kafka")}
-    assert not report.to_dict(result)["balanced"]
+    assert not report.to_dict(result)["guarantees_held"]
 
 
 def test_it_fits_a_narrow_terminal(result: ChaosResult) -> None:
@@ -42,21 +42,21 @@ def test_it_fits_a_narrow_terminal(result: ChaosResult) -> None:
     text = printed.getvalue()
     assert "…" not in text.replace("9 …", "")
     assert "tailrace-kafka, exactly once" in text
-    assert "dedup/tailrace-kafka: 3 written twice: 7, 8, 9" in text
+    assert "dedup/tailrace-kafka: 3 duplicates: 7, 8, 9" in text
     assert "20.0 / 30.0" in text
 
 
 def test_the_dictionary_has_counts_and_examples(result: ChaosResult) -> None:
     found = report.to_dict(result)
-    books = found["queries"]["stateless/kafka"]
-    assert (books["lost"], books["twice"], books["examples"]) == (0, 3, {"twice": [7, 8, 9]})
-    assert books["promise"] == "at least once"
+    delivery = found["queries"]["stateless/kafka"]
+    assert (delivery["lost"], delivery["duplicates"], delivery["examples"]) == (0, 3, {"duplicates": [7, 8, 9]})
+    assert delivery["promise"] == "at least once"
     assert found["start_s"] == {"process": 0.6, "session": 9.0, "queries": 15.0}
     assert [each["fault"] for each in found["rounds"]] == ["driver-kill", "driver-kill", "broker-stop"]
     assert found["left_out"] == {"executor-kill": "no cluster"}
 
 
 def test_a_run_without_a_fault(result: ChaosResult) -> None:
-    calm = ChaosResult(OPTIONS, [], result.books, {}, 10.0, Path("chaos.log"))
+    calm = ChaosResult(OPTIONS, [], result.deliveries, {}, 10.0, Path("chaos.log"))
     report.show(calm, Console(file=io.StringIO()))
     assert report.to_dict(calm)["start_s"] == {}

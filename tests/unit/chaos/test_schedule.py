@@ -14,7 +14,7 @@ from tailrace.chaos import ChaosOptions, UsersQuery
 from tailrace.chaos.faults import FAULTS, MOST_PARTITIONS
 from tailrace.chaos.run import plan
 from tailrace.chaos.schedule import LONGEST_CALM_S, Kind, draw
-from tailrace.chaos.setting import PARTITIONS
+from tailrace.chaos.testbed_setup import PARTITIONS
 from tests.helpers.processes import tailrace as tailrace_cli
 from tests.helpers.tree import ROOT
 

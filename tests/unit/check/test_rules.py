@@ -9,10 +9,10 @@ import pytest
 from tailrace import TailraceError
 from tailrace.check.facts import Facts, Settings
 from tailrace.check.findings import Finding, Severity
+from tailrace.check.formatting import duration_in_words, size_in_words
 from tailrace.check.rules import RULES, advice, migration
 from tailrace.check.slots import Holder, Slots
 from tailrace.check.verdict import Verdict, in_order
-from tailrace.check.words import duration_in_words, size_in_words
 
 SOURCE = {
     "name": "kafka",

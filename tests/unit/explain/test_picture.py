@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tailrace import TailraceError
-from tailrace.check.boundary import STATEFUL_GAP_MS, STATELESS_GAP_MS
+from tailrace.check.boundary_estimate import STATEFUL_GAP_MS, STATELESS_GAP_MS
 from tailrace.check.description import Operator, QueryShape, Stage, shape_from
 from tailrace.explain import Explanation, palette
 from tests.helpers.browser import ARGUMENTS, browser_path

@@ -16,7 +16,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from tailrace import EmbeddedKafka, TailraceError
-from tailrace.check import boundary
+from tailrace.check import boundary_estimate
 from tailrace.check.description import Operator, QueryShape, Stage
 from tailrace.cli.size import size
 from tailrace.dashboard import Dashboard, serve
@@ -42,8 +42,8 @@ STATELESS_MS, STATEFUL_MS = 250, 700
 
 @pytest.fixture(autouse=True)
 def fixed_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boundary, "STATELESS_GAP_MS", STATELESS_MS)
-    monkeypatch.setattr(boundary, "STATEFUL_GAP_MS", STATEFUL_MS)
+    monkeypatch.setattr(boundary_estimate, "STATELESS_GAP_MS", STATELESS_MS)
+    monkeypatch.setattr(boundary_estimate, "STATEFUL_GAP_MS", STATEFUL_MS)
 
 
 MEASURED = Load(rows_per_s=50_000, throughput_rows_per_s=200_000, keys=1_000_000)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.supervise.run.failures import Cure, Place, diagnose
+from tailrace.supervise.run.failures import Cure, RecordRange, diagnose
 from tailrace.supervise.run.known_failures import CURABLE_CODES
 from tailrace.supervise.run.restarts import Restarts
 from tests.helpers.tree import ROOT
@@ -53,18 +53,18 @@ def test_the_record_and_the_query_are_named() -> None:
     assert failure.problem == "ValueError: cannot score 7"
     assert failure.query == "scores"
     assert failure.run_id == "c1ae3f37-c83b-4a24-b590-c5ff066a50b3"
-    assert failure.places == (Place("in-483df150", 0, 7, 7),)
+    assert failure.records == (RecordRange("in-483df150", 0, 7, 7),)
 
 
 def test_one_of_several_records() -> None:
-    assert diagnose(said("workerdie"), 1).places == (Place("in-a1ccf056", 0, 1, 16),)
+    assert diagnose(said("workerdie"), 1).records == (RecordRange("in-a1ccf056", 0, 1, 16),)
 
 
 def test_an_outage_is_not_the_records_fault() -> None:
     failure = diagnose(said("refused"), 1)
     assert failure.problem == "ConnectionRefusedError: redis is down"
-    assert failure.places, "but it is told"
-    assert not failure.is_at_the_place_of(failure)
+    assert failure.records, "but it is told"
+    assert not failure.has_record_of(failure)
 
 
 @pytest.mark.parametrize(("exit_code", "name"), [(137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM")])
@@ -116,12 +116,12 @@ def test_the_same_place() -> None:
     moved = diagnose(said("poison").replace("offset 7:", "offset 8:"), 1)
     elsewhere = diagnose(said("poison").replace("partition 0", "partition 1"), 1)
     around = diagnose(said("poison").replace("offset 7:", "offsets 3 to 9:"), 1)
-    assert first.is_at_the_place_of(first)
-    assert around.is_at_the_place_of(first)
-    assert not moved.is_at_the_place_of(first)
-    assert not elsewhere.is_at_the_place_of(first)
-    assert not first.is_at_the_place_of(None)
-    assert not diagnose("", 1).is_at_the_place_of(diagnose("", 1)), "unknown is not the same"
+    assert first.has_record_of(first)
+    assert around.has_record_of(first)
+    assert not moved.has_record_of(first)
+    assert not elsewhere.has_record_of(first)
+    assert not first.has_record_of(None)
+    assert not diagnose("", 1).has_record_of(diagnose("", 1)), "unknown is not the same"
 
 
 def test_delays_double_up_to_the_limit() -> None:

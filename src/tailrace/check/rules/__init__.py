@@ -1,4 +1,4 @@
-"""What a check knows about Real-Time Mode. A rule looks at the facts and yields its findings; none asks anybody."""
+"""The rules of a check. A rule is a pure function of the facts and yields its findings."""
 
 from __future__ import annotations
 

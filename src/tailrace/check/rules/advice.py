@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tailrace.check.facts import Facts, option
 from tailrace.check.findings import Finding, note
+from tailrace.check.formatting import duration_in_words
 from tailrace.check.rules.sinks import EXACTLY_ONCE
-from tailrace.check.words import duration_in_words
 
 LONG_WINDOW_MS = 5 * 60_000
 
@@ -22,7 +22,7 @@ def guarantee_of(facts: Facts) -> str:
     """What holds after a failure, and after a plain stop."""
     assert facts.writer is not None
     if facts.checkpoint is None:
-        return "None across restarts: without a checkpoint location the query begins anew each time."
+        return "None across restarts: without a checkpoint location the query starts from scratch each time."
     sink = facts.writer["format"]
     epoch = duration_in_words(facts.epoch_ms)
     again = f"after a failure or a stop the rows since the last commit (up to {epoch}) "
@@ -33,12 +33,12 @@ def guarantee_of(facts: Facts) -> str:
     }
     lost = "no row is lost"
     if any(option(source["options"], "failOnDataLoss") == "false" for source in facts.described["sources"]):
-        lost = "no row is lost but those that Kafka has deleted before they were read (failOnDataLoss is false)"
+        lost = "no row is lost except those that Kafka deleted before they were read (failOnDataLoss is false)"
     if sink == EXACTLY_ONCE:
         return _exactly_once(facts, lost)
     delivery = f"At least once: {lost}; {again}{twice.get(sink, 'are written again')}"
     if facts.stateful:
-        return f"{delivery}, with the values that they had then; the state itself counts each row exactly once."
+        return f"{delivery}, with the values that they had then. The state counts each row exactly once."
     return f"{delivery}."
 
 
@@ -47,14 +47,12 @@ def _exactly_once(facts: Facts, lost: str) -> str:
     zombies = (
         ""
         if facts.sink_option("transactionInterval") is not None
-        else " A machine that is cut off and writes on while another run goes on from the checkpoint is not fenced: "
-        "for that, set transactionInterval."
+        else " A machine that is cut off and keeps writing while another run continues from the checkpoint is not "
+        "fenced: set transactionInterval for that."
     )
-    once = f"Exactly once: {lost}, and none is written twice, also after a failure or a stop{seen}."
+    once = f"Exactly once: {lost}, and no duplicates are written, even after a failure or a stop{seen}."
     if facts.described.get("stream_joins"):
-        once += (
-            " A match is known by its content: functions must say the same of it each time (docs/guide/guarantees.md)."
-        )
+        once += " A match is identified by its content, so functions must be deterministic (docs/guide/guarantees.md)."
     elif facts.stateful:
         once += " What the state has counted stays counted once (an update can be corrected: docs/guide/guarantees.md)."
     return once + zombies
@@ -68,8 +66,8 @@ def micro_batch_would_do(facts: Facts) -> Iterator[Finding]:
         yield note(
             "TAILRACE_MICRO_BATCH_WOULD_DO",
             "query",
-            f"it gathers rows in windows of {duration_in_words(min(windows))}; a result that is some seconds old "
-            "serves as well, and no decision is taken row by row. Micro-batch is the cheaper answer: it holds "
+            f"it gathers rows in windows of {duration_in_words(min(windows))}; a result that is a few seconds old "
+            "is as good, and no decision is made row by row. Micro-batch is cheaper: it holds "
             f"{f'none of the {slots} task slots' if slots else 'no task slot'} between two batches.",
-            'unless each update is waited for: .trigger(processingTime="10 seconds").',
+            'unless each update matters at once: .trigger(processingTime="10 seconds").',
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from tailrace.check.facts import Facts
 from tailrace.check.findings import Finding, blocking, warning
-from tailrace.check.words import first_sentence, listed
+from tailrace.check.formatting import first_sentence, listed
 
 # Spark gives these a folder that is thrown away.
 MAY_GO_WITHOUT = ("console", "foreach", "foreachbatch", "memory", "noop")
@@ -26,18 +26,19 @@ def missing(facts: Facts) -> Iterator[Finding]:
         yield warning(
             "TAILRACE_NO_CHECKPOINT",
             "checkpoint",
-            f"the query has no name, so that each start gets a new folder below {ROOT_KEY} and begins anew.",
+            f"the query has no name, so each start gets a new folder below {ROOT_KEY} and begins from scratch.",
             '.queryName("…"), or a checkpointLocation of its own.',
         )
     elif facts.writer["format"].lower() in MAY_GO_WITHOUT:
         yield warning(
             "TAILRACE_NO_CHECKPOINT",
             "checkpoint",
-            f"{problem}: Spark uses a folder that is thrown away, and after a restart begins anew.",
-            f"unless it is a trial: {change}",
+            f"{problem}: Spark uses a temporary folder, and a restart begins from scratch.",
+            f"unless this is an experiment: {change}",
         )
     else:
-        yield blocking("TAILRACE_NO_CHECKPOINT", "checkpoint", f"{problem}, and Spark does not start it.", change)
+        problem += ", and Spark does not start it without one."
+        yield blocking("TAILRACE_NO_CHECKPOINT", "checkpoint", problem, change)
 
 
 def not_writable(facts: Facts) -> Iterator[Finding]:
@@ -54,13 +55,13 @@ def in_use(facts: Facts) -> Iterator[Finding]:
     running = facts.running.get(facts.checkpoint.get("query_id") or "") if facts.checkpoint else None
     if not facts.checkpoint or not running:
         return
-    problem = f"the query '{running}' runs with this checkpoint now: {facts.checkpoint['location']}."
+    problem = f"the query '{running}' is running with this checkpoint: {facts.checkpoint['location']}."
     if (facts.settings.given(STOP_ACTIVE_KEY) or "true").lower() == "true":
         yield warning(
             "TAILRACE_CHECKPOINT_IN_USE",
             "checkpoint",
-            f"{problem} Spark will stop it, and start this one in its place.",
-            f"unless that is meant: {FRESH}.",
+            f"{problem} Spark will stop it and start this one instead.",
+            f"unless that is intended: {FRESH}.",
         )
     else:
         yield blocking("TAILRACE_CHECKPOINT_IN_USE", "checkpoint", problem, f"stop it first, or {FRESH}.")
@@ -72,7 +73,7 @@ def name_taken(facts: Facts) -> Iterator[Finding]:
         yield blocking(
             "TAILRACE_NAME_TAKEN",
             "query name",
-            f"a query with the name '{facts.name}' runs in this session, and Spark starts no second one.",
+            f"a query with the name '{facts.name}' is running in this session, and Spark starts no second one.",
             "stop it first, or choose another queryName.",
         )
 
@@ -105,7 +106,7 @@ def another_query(facts: Facts) -> Iterator[Finding]:
 
 
 def state_format(facts: Facts) -> Iterator[Finding]:
-    """Micro-batch writes version 1 unless told otherwise, and Real-Time Mode goes on from version 2 only."""
+    """Micro-batch writes version 1 unless told otherwise, and Real-Time Mode continues only from version 2."""
     if not _has_history(facts):
         return
     assert facts.checkpoint is not None
@@ -115,9 +116,9 @@ def state_format(facts: Facts) -> Iterator[Finding]:
             "TAILRACE_CHECKPOINT_FORMAT",
             "checkpoint",
             f"{facts.checkpoint['location']} was written in version {version} of the format, as micro-batch does by "
-            "default; Real-Time Mode goes on from version 2 only.",
-            f"{FRESH}, and begin where the other query stopped: {_starting_offsets(facts)}."
-            + (" Its state is not taken along." if facts.checkpoint["operators"] else ""),
+            "default; Real-Time Mode continues only from version 2.",
+            f"{FRESH}, and start where the other query stopped: {_starting_offsets(facts)}."
+            + (" Its state is not carried over." if facts.checkpoint["operators"] else ""),
         )
 
 

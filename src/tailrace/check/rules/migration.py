@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tailrace.check.facts import Facts
 from tailrace.check.findings import Finding, note
+from tailrace.check.formatting import duration_in_words
 from tailrace.check.rules.checkpoint import COMMITS_WITH_STATE_IDS, commit_version
-from tailrace.check.words import duration_in_words
 
 CODE = "TAILRACE_FROM_MICRO_BATCH"
 
@@ -29,10 +29,10 @@ def _trigger(facts: Facts) -> Iterator[Finding]:
     new = f'.trigger(realTime="{duration_in_words(facts.epoch_ms)}")'
     if interval:
         old = f'.trigger(processingTime="{duration_in_words(interval)}")'
-        yield note(CODE, "trigger", f"the one line that changes is {old}.", f"{new} in its place.")
+        yield note(CODE, "trigger", f"the one line that changes is {old}.", f"use {new} instead.")
     elif "text" in facts.writer["trigger"]:
-        told = "it ends when its input is read; in Real-Time Mode it would run on."
-        yield note(CODE, "trigger", told, f"{new} in the place of its trigger, if that is meant.")
+        told = "it ends when its input is read; in Real-Time Mode it would keep running."
+        yield note(CODE, "trigger", told, f"{new} instead of its trigger, if that is intended.")
     else:
         yield note(CODE, "trigger", "the one line to add is the trigger.", f"{new}.")
 
@@ -46,13 +46,13 @@ def _output(facts: Facts) -> Iterator[Finding]:
         told = f"'{mode}' becomes 'update', and the rows stay the same: nothing is aggregated."
     elif mode == "append":
         told = (
-            "'append' becomes 'update': instead of one final row, each change of a group is written at once, and who "
-            "reads it takes the last one of each key."
+            "'append' becomes 'update': instead of one final row, each change of a group is written at once. Readers "
+            "take the last row of each key."
         )
     else:
         told = (
             f"'{mode}' becomes 'update': instead of the whole result with each batch, only the rows that changed are "
-            "written, and who reads it keeps the others."
+            "written. Readers keep the others."
         )
     yield note(CODE, "output mode", told)
 
@@ -64,9 +64,9 @@ def _duplicates(facts: Facts) -> Iterator[Finding]:
             CODE,
             "duplicates",
             f"after a failure micro-batch repeats one batch, Real-Time Mode everything since the last commit, up to "
-            f"{duration_in_words(facts.epoch_ms)}, and after a plain stop() as well: more that the reader of "
-            f"'{facts.writer['sink']['name']}' must bear twice.",
-            "let the reader go by a key, or choose a shorter epoch.",
+            f"{duration_in_words(facts.epoch_ms)}, and after a plain stop() as well. Readers of "
+            f"'{facts.writer['sink']['name']}' see more duplicates.",
+            "make the reader idempotent by key, or use a shorter epoch.",
         )
 
 
@@ -75,9 +75,9 @@ def _checkpoint(facts: Facts) -> Iterator[Finding]:
     if version is None:
         return
     if version >= COMMITS_WITH_STATE_IDS:
-        yield note(CODE, "checkpoint", "it can be kept: offsets and state are gone on with, in both directions.")
+        yield note(CODE, "checkpoint", "it can be kept: both modes continue from its offsets and state.")
     else:
-        yield note(CODE, "checkpoint", "it cannot be kept; TAILRACE_CHECKPOINT_FORMAT says how to go on.")
+        yield note(CODE, "checkpoint", "it cannot be kept; TAILRACE_CHECKPOINT_FORMAT explains how to continue.")
 
 
 def _latency(facts: Facts) -> Iterator[Finding]:
@@ -91,8 +91,8 @@ def _latency(facts: Facts) -> Iterator[Finding]:
     yield note(
         CODE,
         "latency",
-        f"{now}; in Real-Time Mode it takes milliseconds, except at the end of an epoch. What it is on your machines, "
-        "tailrace.latency(query) tells once it runs.",
+        f"{now}; in Real-Time Mode it takes milliseconds, except at an epoch boundary. Once it runs, "
+        "tailrace.latency(query) shows what it is on your machines.",
     )
 
 
@@ -101,6 +101,6 @@ def _slots(facts: Facts) -> Iterator[Finding]:
         yield note(
             CODE,
             "task slots",
-            f"micro-batch takes turns with what it has; in Real-Time Mode {facts.shape.arithmetic} slots are held for "
-            "as long as the query runs.",
+            f"micro-batch shares the available slots. In Real-Time Mode {facts.shape.arithmetic} slots are held for as "
+            "long as the query runs.",
         )

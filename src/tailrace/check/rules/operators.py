@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tailrace.check.facts import Facts
 from tailrace.check.findings import Finding, blocking
-from tailrace.check.words import first_sentence, size_in_words
+from tailrace.check.formatting import first_sentence, size_in_words
 from tailrace.errors import TailraceError
 
 # Spark's own guess for what it cannot estimate is as large as can be.
@@ -15,8 +15,8 @@ KNOWN_CHANGES = (
     ("Distinct aggregations", "use F.approx_count_distinct(…), or dropDuplicates before the aggregation."),
     (
         "is not supported in Update output mode, only in Append",
-        "an aggregation behind an outer join of two streams is not for Real-Time Mode: write the joined rows to a "
-        "topic, and aggregate them in a query of their own.",
+        "an aggregation after an outer join of two streams does not run in Real-Time Mode: write the joined rows to a "
+        "topic, and aggregate them in another query.",
     ),
     (
         "without a watermark in the join keys",
@@ -43,7 +43,7 @@ def state_before_union(facts: Facts) -> Iterator[Finding]:
             "TAILRACE_STATE_BEFORE_UNION",
             "union",
             "one side of the union keeps state (an aggregation, dropDuplicates, a join, transformWithState); Spark's "
-            "Real-Time Mode allows that only behind the union.",
+            "Real-Time Mode allows that only after the union.",
             "move the union before the stateful operation, or write the two sides with two queries.",
             place.get("line"),
         )
@@ -77,5 +77,5 @@ def _is_about(message: str, operators: list[str]) -> bool:
 
 def _table(size_bytes: int) -> str:
     if size_bytes >= UNKNOWN_BYTES:
-        return "Spark does not know how large the static side is, and does not broadcast it by itself."
-    return f"Spark takes the static side to be {size_in_words(size_bytes)} large."
+        return "Spark does not know the size of the static side, and does not broadcast it automatically."
+    return f"Spark estimates the static side at {size_in_words(size_bytes)}."

@@ -37,7 +37,7 @@ def _refused(key: str, value: str, why: str) -> Finding:
     return blocking(
         "TAILRACE_SETTING_REFUSED",
         key,
-        f"{key} is {value}, and Spark does not start a real-time query then. {why}",
+        f"{key} is {value}, and with that Spark starts no real-time query. {why}",
         f'spark.conf.unset("{key}").',
     )
 
@@ -61,8 +61,8 @@ def sparks_allowlist(facts: Facts) -> Iterator[Finding]:
         yield blocking(
             "TAILRACE_ALLOWLIST_IN_FORCE",
             ALLOWLIST_KEY,
-            f"{ALLOWLIST_KEY} was set to true, so that Spark refuses Tailrace's operators: {ours[0].name}.",
-            "leave that setting out; Tailrace has a check of its own.",
+            f"{ALLOWLIST_KEY} is true, so Spark refuses Tailrace's operators: {ours[0].name}.",
+            "remove that setting; Tailrace has its own check.",
             ours[0].line,
         )
 
@@ -73,7 +73,7 @@ def speculation(facts: Facts) -> Iterator[Finding]:
             facts,
             "TAILRACE_SPECULATION",
             SPECULATION_KEY,
-            "a real-time task lasts an epoch, and the copy of a slow one takes a slot and writes rows twice.",
+            "a real-time task lasts an epoch, and the copy of a slow one takes a slot and writes duplicates.",
             f'.config("{SPECULATION_KEY}", "false") for this application.',
         )
 
@@ -104,8 +104,8 @@ def pickled_functions(facts: Facts) -> Iterator[Finding]:
         yield warning(
             "TAILRACE_PICKLED_UDF",
             f"udf {name}",
-            f"rows reach the Python function '{name}' pickled, one by one in Python: under load it does fewer rows a "
+            f"rows reach the Python function '{name}' pickled, one by one: under load it processes fewer rows per "
             "second than with Arrow.",
-            "leave out useArrow=False and spark.sql.execution.pythonUDF.arrow.enabled=false, or use a pandas_udf.",
+            "remove useArrow=False and spark.sql.execution.pythonUDF.arrow.enabled=false, or use a pandas_udf.",
             line,
         )

@@ -36,7 +36,7 @@ def output_mode(facts: Facts) -> Iterator[Finding]:
         yield blocking(
             "TAILRACE_OUTPUT_MODE",
             "output mode",
-            f"a {outer['kind']} join of two streams has the output mode 'append' alone: a row that has matched nothing "
+            f"a {outer['kind']} join of two streams supports only the output mode 'append': a row without a match "
             "is written once, when its time is over, and never changed.",
             '.outputMode("append").',
             outer.get("line"),
@@ -53,10 +53,10 @@ def output_mode(facts: Facts) -> Iterator[Finding]:
         yield blocking(
             "TAILRACE_OUTPUT_MODE",
             "output mode",
-            f"Real-Time Mode has the output mode 'update' alone, and this query has '{mode}'"
+            f"Real-Time Mode supports only the output mode 'update', and this query has '{mode}'"
             f"{' (the default)' if mode == 'append' else ''}.",
-            '.outputMode("update"): an aggregation then writes each changed row, and anything else what it '
-            "wrote before.",
+            '.outputMode("update"): an aggregation then writes each changed row, and any other query '
+            "writes the same rows as before.",
         )
 
 
@@ -69,13 +69,13 @@ def no_row_identity(facts: Facts) -> Iterator[Finding]:
     """The exactly-once sink knows a row that comes again by the record it was made of, or a match by its content."""
     if facts.writer is None or facts.writer["format"] != EXACTLY_ONCE:
         return
-    plain = 'or write with format("kafka"), which may write rows twice after a failure.'
+    plain = 'or write with format("kafka"), which may write duplicates after a failure.'
     for source in facts.described["sources"]:
         if source["name"] != "kafka" and source["real_time"]:
             yield blocking(
                 "TAILRACE_NO_ROW_IDENTITY",
                 f"source {source['name']}",
-                f"the source {source['name']} gives its rows no offsets by which {EXACTLY_ONCE} could know them again.",
+                f"the source {source['name']} gives its rows no offsets by which {EXACTLY_ONCE} could identify them.",
                 f"read from Kafka, {plain}",
                 source.get("line"),
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tailrace._spark.slots import is_local
 from tailrace.check.facts import Facts
 from tailrace.check.findings import Finding, blocking, warning
-from tailrace.check.words import listed
+from tailrace.check.formatting import listed
 
 PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 SPARKS_PARTITIONS = 200
@@ -22,9 +22,9 @@ def too_few(facts: Facts) -> Iterator[Finding]:
         "task slots",
         f"{_needs(facts)} task slots, and {_offers(facts)}. "
         + (
-            "Spark would refuse the query after some seconds."
+            "Spark would refuse the query after a few seconds."
             if facts.shape.shuffles
-            else "Spark would start it all the same, and some partitions would never be read."
+            else "Spark would start it anyway, and some partitions would never be read."
         ),
         _change(facts, needed - free),
     )
@@ -37,7 +37,8 @@ def default_shuffle_partitions(facts: Facts) -> Iterator[Finding]:
         yield warning(
             "TAILRACE_DEFAULT_SHUFFLE_PARTITIONS",
             f"stage {shuffles[0].number}",
-            f"{PARTITIONS_KEY} is not set, so that {SPARKS_PARTITIONS} tasks, a number for batches, hold a slot each.",
+            f"{PARTITIONS_KEY} is not set. With its default, which is meant for batches, {SPARKS_PARTITIONS} tasks "
+            "hold a slot each.",
             f'spark.conf.set("{PARTITIONS_KEY}", N) with N about the number of cores that the rows keep busy.',
         )
 
@@ -50,8 +51,8 @@ def neighbours(facts: Facts) -> Iterator[Finding]:
         yield warning(
             "TAILRACE_SHARED_SLOTS",
             "task slots",
-            f"{listed([repr(name) for name in others])} of this application takes slots in turns; if too few are free "
-            "when an epoch of this query begins, Spark ends it.",
+            f"{listed([repr(name) for name in others])} of this application uses slots from time to time. If too few "
+            "are free when an epoch of this query begins, Spark fails it.",
             "run it in an application of its own.",
         )
 

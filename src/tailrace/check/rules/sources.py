@@ -7,7 +7,7 @@ from typing import Any
 
 from tailrace.check.facts import Facts, option
 from tailrace.check.findings import Finding, blocking, warning
-from tailrace.check.words import listed
+from tailrace.check.formatting import listed
 
 NOT_IN_REAL_TIME = (
     "maxOffsetsPerTrigger",
@@ -46,7 +46,7 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
                 "TAILRACE_TOPIC_MISSING",
                 f"source {source['name']}",
                 f"the topic {topic} does not exist at {servers}.",
-                "create it first, with as many partitions as tasks shall read it.",
+                "create it first, with one partition for each task that should read it.",
                 source.get("line"),
             )
         elif problem["kind"] == "unreachable":
@@ -87,10 +87,10 @@ def options(facts: Facts) -> Iterator[Finding]:
             yield blocking(
                 "TAILRACE_SOURCE_OPTION",
                 f"source {source['label']}",
-                f"the options {names} divide the input into batches, and an epoch has none."
+                f"the options {names} split the input into batches, and an epoch has none."
                 if len(given) > 1
-                else f"the option {names} divides the input into batches, and an epoch has none.",
-                f"leave out {names}.",
+                else f"the option {names} splits the input into batches, and an epoch has none.",
+                f"remove {names}.",
                 source.get("line"),
             )
 
@@ -103,9 +103,9 @@ def fetch_waits(facts: Facts) -> Iterator[Finding]:
             yield warning(
                 "TAILRACE_FETCH_WAITS",
                 f"source {source['label']}",
-                f"the broker keeps records back until {least} bytes are there, or for {longest} ms: "
+                f"the broker holds records back until it has {least} bytes, or for {longest} ms: "
                 "kafka.fetch.min.bytes.",
-                'leave it out, or .option("kafka.fetch.min.bytes", "1").',
+                'remove it, or set .option("kafka.fetch.min.bytes", "1").',
                 source.get("line"),
             )
 
@@ -118,10 +118,10 @@ def old_records(facts: Facts) -> Iterator[Finding]:
         yield warning(
             "TAILRACE_RECORDS_ARRIVE_OLD",
             f"source {source['label']}",
-            f"of {len(ages)} records that came in just now, half were {median} ms old or older when they could first "
-            f"be read (the oldest {ages[-1]} ms), by their own timestamps.",
+            f"of {len(ages)} records that just arrived, half were at least {median} ms old when they could first be "
+            f"read (the oldest {ages[-1]} ms), by their own timestamps.",
             "look at the producer: linger.ms and batch.size (a record waits for others), retries, or a clock that is "
-            "behind. No setting of this query can win that time back.",
+            "slow. No setting of this query can recover that time.",
             source.get("line"),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tailrace.check.facts import Facts
 from tailrace.check.findings import Finding, note, warning
-from tailrace.check.words import duration_in_words
+from tailrace.check.formatting import duration_in_words
 
 IDLE_AFTER_KEY = "spark.tailrace.watermark.idleAfter"
 
@@ -19,7 +19,7 @@ def unbounded(facts: Facts) -> Iterator[Finding]:
             yield warning(
                 "TAILRACE_UNBOUNDED_STATE",
                 "dropDuplicates",
-                "it keeps every key that it has ever seen, so that its state, and with it each commit, grows for ever.",
+                "it keeps every key that it has ever seen, so its state and each commit grow without bound.",
                 'add the event time to the keys: .withWatermark("timestamp", "10 minutes").dropDuplicates(["id", '
                 '"timestamp"]); state older than the watermark is then dropped. Or forget keys by the clock: '
                 'tailrace.drop_duplicates(rows, ["id"], ttl="10 minutes").',
@@ -29,8 +29,8 @@ def unbounded(facts: Facts) -> Iterator[Finding]:
             yield warning(
                 "TAILRACE_UNBOUNDED_STATE",
                 "join",
-                "nothing says when a row of one stream can no longer match one of the other, so that every row of at "
-                "least one side is kept for ever.",
+                "nothing limits how long a row of one stream can match one of the other, so every row of at least one "
+                "side is kept forever.",
                 "give both sides a watermark, and the condition a range in time in both directions: "
                 'F.expr("a.id = b.id AND b.time BETWEEN a.time AND a.time + INTERVAL 10 MINUTES").',
                 kept.get("line"),
@@ -39,7 +39,7 @@ def unbounded(facts: Facts) -> Iterator[Finding]:
             yield warning(
                 "TAILRACE_UNBOUNDED_STATE",
                 "window",
-                "without a watermark no window is ever closed, so that the state of all windows is kept for ever.",
+                "without a watermark no window is ever closed, so the state of all windows is kept forever.",
                 'add .withWatermark("timestamp", "10 minutes") before the groupBy.',
                 kept.get("line"),
             )
@@ -47,7 +47,7 @@ def unbounded(facts: Facts) -> Iterator[Finding]:
             yield note(
                 "TAILRACE_STATE_PER_KEY",
                 "aggregation",
-                "it keeps a row for each key that it has ever seen: right for keys that are few or come again.",
+                "it keeps a row for each key that it has ever seen: fine if keys are few or recur.",
                 line=kept.get("line"),
             )
 
@@ -62,7 +62,7 @@ def lateness(facts: Facts) -> Iterator[Finding]:
         yield note(
             "TAILRACE_LATENESS",
             f"watermark on {watermark['column']}",
-            f"the watermark moves when an epoch ends: a row counts as late after {duration_in_words(delay)} and up to "
-            f"two epochs more ({duration_in_words(delay + 2 * epoch)}), and state is kept for as long{exception}.",
+            f"the watermark moves at epoch boundaries: a row counts as late after {duration_in_words(delay)} plus up "
+            f"to two epochs ({duration_in_words(delay + 2 * epoch)}), and state is kept for as long{exception}.",
             line=watermark.get("line"),
         )

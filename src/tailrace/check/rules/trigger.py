@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tailrace.check.boundary import estimated_gap_ms
+from tailrace.check.boundary_estimate import estimated_gap_ms
 from tailrace.check.facts import Facts
 from tailrace.check.findings import Finding, blocking, warning
-from tailrace.check.words import duration_in_words
+from tailrace.check.formatting import duration_in_words
 
 TOLERATED_SHARE = 0.02
 
@@ -21,7 +21,7 @@ def below_minimum(facts: Facts) -> Iterator[Finding]:
             "trigger",
             f"an epoch of {duration_in_words(facts.epoch_ms)} is shorter than the shortest that Spark allows, "
             f"{duration_in_words(minimum)}.",
-            f'.trigger(realTime="{duration_in_words(_enough_ms(facts))}"): rows do not wait for it, it only says how '
+            f'.trigger(realTime="{duration_in_words(_enough_ms(facts))}"): rows do not wait for it; it only sets how '
             "often progress is committed.",
         )
 
@@ -33,11 +33,11 @@ def boundaries(facts: Facts) -> Iterator[Finding]:
         yield warning(
             "TAILRACE_SHORT_EPOCHS",
             "trigger",
-            f"at the end of each epoch nothing flows for about {gap} ms (an estimate for a "
+            f"at each epoch boundary nothing flows for about {gap} ms (an estimate for a "
             f"{'stateful' if facts.stateful else 'stateless'} query); of {duration_in_words(facts.epoch_ms)} that is "
-            f"{share:.1%}, so that boundaries make p{_percentile(share)} and everything above it.",
-            f'.trigger(realTime="{duration_in_words(_enough_ms(facts))}") keeps them out of p99; a shorter epoch only '
-            "shortens what is replayed after a failure.",
+            f"{share:.1%}, so the boundaries determine p{_percentile(share)} and everything above it.",
+            f'.trigger(realTime="{duration_in_words(_enough_ms(facts))}") keeps them out of p99. A shorter epoch only '
+            "reduces what is replayed after a failure.",
         )
 
 

@@ -31,7 +31,7 @@ class Cure(StrEnum):
 
 
 @dataclass(frozen=True)
-class Place:
+class RecordRange:
     """Records of one partition, one of which was being worked on."""
 
     topic: str
@@ -39,7 +39,7 @@ class Place:
     first: int
     last: int
 
-    def overlaps(self, other: Place) -> bool:
+    def overlaps(self, other: RecordRange) -> bool:
         same = (self.topic, self.partition) == (other.topic, other.partition)
         return same and self.first <= other.last and other.first <= self.last
 
@@ -55,26 +55,26 @@ class Failure:
     problem: str
     fix: str
     cure: Cure
-    places: tuple[Place, ...] = ()
+    records: tuple[RecordRange, ...] = ()
     query: str | None = None
     """Its name, or its id if it has none."""
     run_id: str | None = None
 
-    def is_at_the_place_of(self, before: Failure | None) -> bool:
+    def has_record_of(self, before: Failure | None) -> bool:
         """Whether the same record is to blame for both; not if something else was, whatever was being worked on."""
         if before is None or {self.cure, before.cure} != {Cure.ONCE}:
             return False
-        return any(one.overlaps(other) for one in self.places for other in before.places)
+        return any(one.overlaps(other) for one in self.records for other in before.records)
 
 
 def diagnose(said: str, exit_code: int) -> Failure:
     """`said` is the error that ended the application, or the end of what it printed."""
     error = final_error_in(said)
     query, run_id = _query_in(error)
-    places = tuple(_places_in(error))
+    records = tuple(_records_in(error))
 
     def failure(code: str, problem: str, fix: str, cure: Cure) -> Failure:
-        return Failure(code, problem[:LONGEST_LINE], fix, cure, places, query, run_id)
+        return Failure(code, problem[:LONGEST_LINE], fix, cure, records, query, run_id)
 
     if exit_code > 128:
         return failure(
@@ -84,10 +84,10 @@ def diagnose(said: str, exit_code: int) -> Failure:
         codes = set(re.findall(r"\[(TAILRACE_[A-Z_]+)\]", error)) | set(re.findall(r"^TAILRACE_[A-Z_]+", error, re.M))
         curable = CURABLE_CODES | (CURABLE_AFTER_OUTAGE if re.search(OUTAGE, error) else set())
         can_be_cured = codes - {"TAILRACE_CHECK_FAILED"} <= curable
-        cure = Cure.NONE if not can_be_cured else Cure.ONCE if places else Cure.RESTART
+        cure = Cure.NONE if not can_be_cured else Cure.ONCE if records else Cure.RESTART
         return failure(ours.code, ours.problem, ours.fix, cure)
     if "[PYTHON_EXCEPTION]" in error:
-        return _of_python_function(error, places, query, run_id)
+        return _of_python_function(error, records, query, run_id)
     # Behind it is the query's plan, with the user's own words in it.
     message = error.partition("\n=== Streaming Query")[0]
     for known in KNOWN:
@@ -95,7 +95,7 @@ def diagnose(said: str, exit_code: int) -> Failure:
             cure = Cure.RESTART if known.curable else Cure.NONE
             return failure(_condition_in(message) or known.code, _line_with(message, found.start()), known.fix, cure)
     last = _first_line(error) or f"it ended with exit code {exit_code}."
-    return failure(_condition_in(error) or "UNKNOWN", last, "its log says more.", Cure.RESTART)
+    return failure(_condition_in(error) or "UNKNOWN", last, "read its log.", Cure.RESTART)
 
 
 def final_error_in(said: str) -> str:
@@ -107,26 +107,26 @@ def final_error_in(said: str) -> str:
     return said[found.start() :] if (found := thrown.search(said)) else ""
 
 
-def _of_python_function(error: str, places: tuple[Place, ...], query: str | None, run_id: str | None) -> Failure:
+def _of_python_function(error: str, records: tuple[RecordRange, ...], query: str | None, run_id: str | None) -> Failure:
     """An exception in the user's function, with the last line of its traceback."""
     inner = error.partition("\n=== Streaming Query")[0]
     lines = re.findall(r"^(([A-Za-z_][\w.]*)(?::.*)?)$", inner.partition("Traceback")[2], re.M)
     thrown, kind = (lines[-1][0], lines[-1][1].rpartition(".")[2]) if lines else ("an exception", "")
     if re.search(OUTAGES, kind):
-        fix = "see to it that what the function needs can be reached; it is tried again."
-        return Failure("PYTHON_EXCEPTION", thrown, fix, Cure.RESTART, places, query, run_id)
+        fix = "make sure that what the function needs can be reached; it is retried."
+        return Failure("PYTHON_EXCEPTION", thrown, fix, Cure.RESTART, records, query, run_id)
     if kind in PROGRAM_ERRORS:
         fix = "install what is missing where the executors run, or correct the function."
-        return Failure("PYTHON_EXCEPTION", thrown, fix, Cure.NONE, places, query, run_id)
-    fix = "let the function cope with this record, or set it aside; the log has the traceback."
-    return Failure("PYTHON_EXCEPTION", thrown, fix, Cure.ONCE if places else Cure.RESTART, places, query, run_id)
+        return Failure("PYTHON_EXCEPTION", thrown, fix, Cure.NONE, records, query, run_id)
+    fix = "make the function handle this record, or set onError to dead-letter or drop it; the log has the traceback."
+    return Failure("PYTHON_EXCEPTION", thrown, fix, Cure.ONCE if records else Cure.RESTART, records, query, run_id)
 
 
-def _places_in(error: str) -> Iterator[Place]:
+def _records_in(error: str) -> Iterator[RecordRange]:
     for topic, partition, first, last in re.findall(
         r"topic '([^']+)', partition (\d+), offsets? (\d+)(?: to (\d+))?", error
     ):
-        yield Place(topic, int(partition), int(first), int(last or first))
+        yield RecordRange(topic, int(partition), int(first), int(last or first))
 
 
 def _query_in(error: str) -> tuple[str | None, str | None]:
@@ -159,4 +159,4 @@ def _signal(exit_code: int) -> str:
         return f"signal {exit_code - 128}"
 
 
-_IF_KILLED = "if it was not meant: look for what ran out of memory, and at who else may end processes here."
+_IF_KILLED = "if this was not intended, look for what ran out of memory, and for who else can end processes here."

@@ -48,7 +48,7 @@ class Incident:
             "problem": hide_in_text(failure["problem"]),
             "fix": failure["fix"],
             "cure": str(self.failure.cure),
-            "records": failure["places"],
+            "records": failure["records"],
             "read_again": {name: asdict(replay) for name, replay in self.replays.items()},
             "next_step": self.next_step,
             "command": hide_in_command(self.command),
@@ -66,7 +66,7 @@ class Incident:
         facts = {
             "what": f"`{self.failure.code}`: {_cell(hide_in_text(self.failure.problem))}",
             "what to do": _cell(self.failure.fix),
-            "which record": "; ".join(map(str, self.failure.places)) or "not known, or none",
+            "which record": "; ".join(map(str, self.failure.records)) or "not known, or none",
             "what was done": _cell(self.next_step),
             "application": f"`{self.script}`, begun {_when(self.began_at)}, ended after {lived_s:.0f} s "
             + ("while its process ran on" if self.exit_code is None else f"with exit code {self.exit_code}"),
@@ -115,9 +115,9 @@ def _replay(name: str, replay: Replay) -> str:
     if replay.problem is not None:
         return f"{head}from its last commit, which could not be looked up here ({replay.problem}).\n"
     if replay.epoch is None:
-        places = [f"{topic}-{one} to {end}" for topic, ends in replay.read_to.items() for one, end in ends.items()]
-        read = f" This one had read {', '.join(places)}." if places else ""
-        return f"{head}no epoch was committed, so that the next run begins where the query's options say.{read}\n"
+        records = [f"{topic}-{one} to {end}" for topic, ends in replay.read_to.items() for one, end in ends.items()]
+        read = f" This one had read {', '.join(records)}." if records else ""
+        return f"{head}no epoch was committed, so the next run starts where the query's options say.{read}\n"
     rows = [
         f"| {topic} | {partition} | {offset} | {_known(replay.records_of(topic, partition))} |"
         for topic, partitions in sorted(replay.begins_at.items())

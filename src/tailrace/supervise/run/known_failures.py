@@ -103,16 +103,16 @@ KNOWN = (
     _again(
         "TOO_FEW_SLOTS_LEFT",
         r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT",
-        "executors are missing: they may come back; if not, see why they ended.",
+        "executors are missing. They may come back; if not, find out why they ended.",
     ),
     _again(
         "EXECUTOR_LOST",
         r"ExecutorLostFailure|[Ee]xecutor \S+ (?:exited|lost)|heartbeat|FetchFailed",
-        "see why the executor ended; its own log says more.",
+        "find out why the executor ended; see its log.",
     ),
     _again(
         "OUTAGE",
         OUTAGE,
-        "see to it that the other side can be reached; it is tried again.",
+        "make sure that the other side can be reached; it is retried.",
     ),
 )

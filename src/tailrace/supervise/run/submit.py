@@ -30,7 +30,7 @@ def spark_submit() -> Path:
         raise TailraceError(
             "TAILRACE_SPARK_NOT_STARTED",
             f"there is no {submit}.",
-            "unset SPARK_HOME, so that the installed PySpark is used, or let it name a Spark 4.3.",
+            "unset SPARK_HOME to use the installed PySpark, or point it at a Spark 4.3.",
         )
     return submit
 

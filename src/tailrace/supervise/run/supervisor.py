@@ -15,13 +15,13 @@ from pathlib import Path
 from tailrace.errors import DashboardUnreachableError, DrainError, NothingToDrainError, TailraceError
 from tailrace.supervise.remote import drain_at
 from tailrace.supervise.run import incident as incidents
+from tailrace.supervise.run.application_health import ApplicationHealth, FailedQuery
 from tailrace.supervise.run.exit_codes import ExitCode, after_signal
 from tailrace.supervise.run.failures import Cure, Failure, diagnose
 from tailrace.supervise.run.output import RotatingLog
 from tailrace.supervise.run.process import Application
 from tailrace.supervise.run.restarts import Restarts
 from tailrace.supervise.run.status import State, Status
-from tailrace.supervise.run.watch import FailedQuery, Watch
 
 LOOKS_EVERY_S = 1.0
 # After its queries were drained: a script has little left to do.
@@ -89,21 +89,21 @@ class Supervisor:
             show_spark_log=self._order.show_spark_log,
             events=self._events,
         )
-        watch = Watch(application)
+        health_check = ApplicationHealth(application)
         try:
-            sign = self._follow(application, watch)
+            sign = self._follow(application, health_check)
             if sign is not None:
-                return self._drain(application, watch, sign)
-            failed = watch.failed_query()
+                return self._drain(application, health_check, sign)
+            failed = health_check.failed_query()
             if application.exit_code == 0 and failed is None:
                 self._say("The application has ended.")
                 return ExitCode.OK
-            return self._after_failure(application, watch, failed)
+            return self._after_failure(application, health_check, failed)
         finally:
             application.end(politely_s=0)
             application.delete_folder()
 
-    def _follow(self, application: Application, watch: Watch) -> signal.Signals | None:
+    def _follow(self, application: Application, health_check: ApplicationHealth) -> signal.Signals | None:
         """Until it has ended or is down; a signal if somebody wants it to end."""
         while True:
             event = self._next_event(LOOKS_EVERY_S)
@@ -111,39 +111,41 @@ class Supervisor:
                 return event
             if event is application:
                 return None
-            if event is None and (health := watch.look()) is not None:
-                self._status.enter(State.RUNNING if watch.has_queries else State.STARTING)
+            if event is None and (health := health_check.look()) is not None:
+                self._status.enter(State.RUNNING if health_check.has_queries else State.STARTING)
                 self._status.tell(queries=health)
-                self._restarts.has_been_well_for(watch.well_for_s)
+                self._restarts.has_been_well_for(health_check.well_for_s)
                 self._tell_restarts()
-                if watch.failed_for_s > self._order.query_grace_s:
+                if health_check.failed_for_s > self._order.query_grace_s:
                     self._say("A query is down and the application has not started it again.")
-                    self._save_the_others(watch)
+                    self._save_the_others(health_check)
                     return None
 
-    def _after_failure(self, application: Application, watch: Watch, failed: FailedQuery | None) -> int | None:
+    def _after_failure(
+        self, application: Application, health_check: ApplicationHealth, failed: FailedQuery | None
+    ) -> int | None:
         """Report it, and wait for the time of the next start if there is to be one."""
         failure = _diagnosis(application, failed)
-        again = failure.is_at_the_place_of(self._last_failure)
+        again = failure.has_record_of(self._last_failure)
         self._last_failure = failure
         if again:
             failure = replace(failure, cure=Cure.NONE)
-            return self._give_up(application, watch, failure, "the same record has failed twice in a row")
+            return self._give_up(application, health_check, failure, "the same record has failed twice in a row")
         if failure.cure == Cure.NONE:
-            return self._give_up(application, watch, failure, "a restart cannot cure it")
+            return self._give_up(application, health_check, failure, "a restart cannot cure it")
         delay_s = self._restarts.next_delay_s()
         if delay_s is None:
             next_step = f"the run ends: the limit of {self._restarts.limit} restarts in a row is reached"
-            self._report(application, watch, failure, next_step)
+            self._report(application, health_check, failure, next_step)
             return ExitCode.RESTART_LIMIT
         self._total += 1
         nth = f"restart {self._restarts.used} of {self._restarts.limit}"
-        self._report(application, watch, failure, f"started again after {delay_s:.1f} s ({nth})")
+        self._report(application, health_check, failure, f"started again after {delay_s:.1f} s ({nth})")
         application.end()
         return self._wait(delay_s)
 
-    def _give_up(self, application: Application, watch: Watch, failure: Failure, why: str) -> int:
-        self._report(application, watch, failure, f"the run ends: {why}")
+    def _give_up(self, application: Application, health_check: ApplicationHealth, failure: Failure, why: str) -> int:
+        self._report(application, health_check, failure, f"the run ends: {why}")
         return ExitCode.HOPELESS
 
     def _wait(self, delay_s: float) -> int | None:
@@ -157,21 +159,22 @@ class Supervisor:
                 return after_signal(event)
         return None
 
-    def _drain(self, application: Application, watch: Watch, sign: signal.Signals) -> int:
+    def _drain(self, application: Application, health_check: ApplicationHealth, sign: signal.Signals) -> int:
         self._status.enter(State.DRAINING)
-        address = watch.address
+        address = health_check.address
         if address is None:
             self._say(f"{sign.name}: no query was running yet; the application is ended.")
             application.end()
             return ExitCode.OK
-        self._say(f"{sign.name}: draining, {self._order.drain_timeout_s:g} s at most; once more stops at once.")
+        limit_s = self._order.drain_timeout_s
+        self._say(f"{sign.name}: draining, {limit_s:g} s at most; a second signal stops it at once.")
         self._begin_drain(address)
         deadline = time.monotonic() + self._order.drain_timeout_s + ANSWER_COMES_WITHIN_S
         problem: TailraceError | None = None
         while (left_s := deadline - time.monotonic()) > 0:
             event = self._next_event(left_s)
             if isinstance(event, signal.Signals):
-                self._say("Stopped at once: the next run repeats the open epoch.")
+                self._say("Stopped at once: the next run replays the open epoch.")
                 return after_signal(event)
             if isinstance(event, _DrainEnded):
                 problem = event.failure
@@ -181,23 +184,25 @@ class Supervisor:
                 break
         else:
             problem = _no_answer(self._order.drain_timeout_s)
-        return self._after_drain(application, watch, problem)
+        return self._after_drain(application, health_check, problem)
 
-    def _after_drain(self, application: Application, watch: Watch, problem: TailraceError | None) -> int:
+    def _after_drain(
+        self, application: Application, health_check: ApplicationHealth, problem: TailraceError | None
+    ) -> int:
         if isinstance(problem, NothingToDrainError):
             self._say("No query runs in Real-Time Mode; the application is ended.")
             application.end()
             return ExitCode.OK
         if problem is None or isinstance(problem, DashboardUnreachableError):
             ended = application.ends_within(SCRIPT_ENDS_WITHIN_S)
-            failed = watch.failed_query() if ended else None
+            failed = health_check.failed_query() if ended else None
             if problem is None or (ended and application.exit_code == 0 and failed is None):
                 application.end()
                 self._say("Drained: all that was read is committed.")
                 return ExitCode.OK
         assert problem is not None
         failure = Failure(problem.code, problem.problem, problem.fix, Cure.RESTART)
-        self._report(application, watch, failure, "the run ends: the next one repeats what was not committed")
+        self._report(application, health_check, failure, "the run ends: the next one replays what was not committed")
         application.end()
         return ExitCode.NOT_DRAINED
 
@@ -211,28 +216,30 @@ class Supervisor:
 
         threading.Thread(target=drain, daemon=True).start()
 
-    def _save_the_others(self, watch: Watch) -> None:
+    def _save_the_others(self, health_check: ApplicationHealth) -> None:
         """Queries that are well need not repeat anything because another one is not."""
-        address = watch.address
+        address = health_check.address
         if address is not None:
             with contextlib.suppress(TailraceError):
                 drain_at(address["url"], None, self._order.drain_timeout_s, address["token"])
 
-    def _report(self, application: Application, watch: Watch, failure: Failure, next_step: str) -> None:
+    def _report(
+        self, application: Application, health_check: ApplicationHealth, failure: Failure, next_step: str
+    ) -> None:
         found = incidents.Incident(
             script=self._order.script,
             began_at=application.began_at,
             ended_at=time.time(),
             exit_code=application.exit_code,
             failure=failure,
-            replays=watch.replays(),
+            replays=health_check.replays(),
             next_step=next_step,
             command=self._order.command,
             log=str(self._order.log),
             log_end=application.log_end,
         )
         self._status.tell(incident=found.brief())
-        where = f" at {'; '.join(map(str, failure.places))}" if failure.places else ""
+        where = f" at {'; '.join(map(str, failure.records))}" if failure.records else ""
         self._say(f"[{failure.code}] {found.brief()['problem']}{where}")
         self._say(f"Fix: {failure.fix}")
         try:
@@ -280,5 +287,5 @@ def _no_answer(timeout_s: float) -> DrainError:
     return DrainError(
         "TAILRACE_DRAIN_TIMEOUT",
         f"the application has not answered within {timeout_s:g} s.",
-        "give it longer with --drain-timeout; its log may say what it waits for.",
+        "allow more time with --drain-timeout; its log may show what it waits for.",
     )

@@ -1,4 +1,4 @@
-"""Setting the scene: broker, proxy, topics, load and driver, all of which end with the run."""
+"""Sets up broker, proxy, topics, load and driver. All of them end with the run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tailrace.chaos.driver import Driver
 from tailrace.chaos.faults import MOST_PARTITIONS
 from tailrace.chaos.load import Encode, Load
 from tailrace.chaos.options import ChaosOptions, UsersQuery
+from tailrace.chaos.output_watcher import OutputWatcher
 from tailrace.chaos.proxy import TcpProxy
 from tailrace.chaos.records import record
+from tailrace.chaos.testbed import DriverVariant, Testbed
 from tailrace.chaos.topics import beginnings, new_reader
-from tailrace.chaos.watch import Watch
 from tailrace.chaos.workloads import WORKLOADS
-from tailrace.chaos.world import Form, World
 from tailrace.errors import TailraceError
 from tailrace.kafka import EmbeddedKafka, require_broker
 
@@ -30,7 +30,7 @@ MOST_SHUFFLE_PARTITIONS = 3
 EXECUTORS = 2
 
 
-def own_world(options: ChaosOptions, log: Path, stack: ExitStack) -> World:
+def set_up_built_in_queries(options: ChaosOptions, log: Path, stack: ExitStack) -> Testbed:
     """The built-in queries, on a broker of their own behind a proxy."""
     maven.resolve(maven.KAFKA_CONNECTOR)
     folder = Path(tempfile.mkdtemp(prefix="tailrace-chaos-"))
@@ -40,7 +40,7 @@ def own_world(options: ChaosOptions, log: Path, stack: ExitStack) -> World:
     proxy.target_port = broker.proxied_port
     outputs = {query: query.replace("/", "-") for query in options.queries}
     broker.create_topics(["input", *outputs.values()], partitions=PARTITIONS)
-    form, starts = Form(), itertools.count()
+    variant, starts = DriverVariant(), itertools.count()
     for query in options.queries:
         checkpoint_of(folder, query).mkdir(parents=True)
 
@@ -49,13 +49,13 @@ def own_world(options: ChaosOptions, log: Path, stack: ExitStack) -> World:
         slots = readings * MOST_PARTITIONS + len(outputs) * MOST_SHUFFLE_PARTITIONS + 2
         settings = Settings(
             # Twice as many slots as needed: a query that starts again may find its old tasks still at work.
-            master=f"local-cluster[{EXECUTORS},{slots},1024]" if form.on_cluster else f"local[{EXECUTORS * slots}]",
+            master=f"local-cluster[{EXECUTORS},{slots},1024]" if variant.on_cluster else f"local[{EXECUTORS * slots}]",
             bootstrap_servers=f"{HOST}:{proxy.port}",
             input_topic="input",
             outputs=outputs,
             folder=str(folder),
             epoch_s=options.epoch_s,
-            shuffle_partitions=form.shuffle_partitions,
+            shuffle_partitions=variant.shuffle_partitions,
             # In turn: with it commits are many, without it much is open when the next blow falls.
             warm_up=next(starts) % 2 == 1,
         )
@@ -67,51 +67,51 @@ def own_world(options: ChaosOptions, log: Path, stack: ExitStack) -> World:
 
     events: list[Event] = []
     load = _load(broker.bootstrap_servers, "input", PARTITIONS, encode, options, stack)
-    watch = Watch(
+    watcher = OutputWatcher(
         broker.bootstrap_servers,
         outputs,
         number_field="number",
         row_fields={query: WORKLOADS[query.partition("/")[0]].row_field for query in outputs},
         partition_of=load.partition_of,
     )
-    stack.callback(watch.close)
+    stack.callback(watcher.close)
     driver = Driver(command, log, events.append)
     stack.callback(driver.kill)
-    return World(
+    return Testbed(
         broker.bootstrap_servers,
         options.queries,
         driver,
         load,
-        watch,
+        watcher,
         outputs,
         broker=broker,
         proxy=proxy,
         checkpoints=folder / "checkpoints",
-        form=form,
+        variant=variant,
         events=events,
     )
 
 
-def users_world(yours: UsersQuery, options: ChaosOptions, log: Path, stack: ExitStack) -> World:
+def set_up_users_query(yours: UsersQuery, options: ChaosOptions, log: Path, stack: ExitStack) -> Testbed:
     """The user's script, between the user's topics."""
     yours.require_readable_template()
     require_broker(yours.bootstrap_servers)
     partitions = _partitions(yours)
     outputs = dict.fromkeys(options.queries, yours.output_topic)
     load = _load(yours.bootstrap_servers, yours.input_topic, partitions, yours.encode, options, stack)
-    watch = Watch(
+    watcher = OutputWatcher(
         yours.bootstrap_servers,
         outputs,
         number_field=yours.id_field,
         row_fields=dict.fromkeys(outputs, yours.id_field),
         partition_of=load.partition_of,
     )
-    stack.callback(watch.close)
+    stack.callback(watcher.close)
     command = ["tailrace.chaos._script", str(yours.script), *yours.arguments]
     events: list[Event] = []
     driver = Driver(lambda: command, log, events.append)
     stack.callback(driver.kill)
-    return World(yours.bootstrap_servers, options.queries, driver, load, watch, outputs, events=events)
+    return Testbed(yours.bootstrap_servers, options.queries, driver, load, watcher, outputs, events=events)
 
 
 def _load(
@@ -123,7 +123,7 @@ def _load(
 
 
 def _partitions(yours: UsersQuery) -> int:
-    """Of the input topic, which like the output must be there and empty: the books are on whole topics."""
+    """The partitions of the input topic. Both topics must exist and be empty: whole topics are compared."""
     reader = new_reader(yours.bootstrap_servers)
     try:
         described = reader.list_topics(timeout=10).topics
@@ -132,7 +132,7 @@ def _partitions(yours: UsersQuery) -> int:
                 raise _not_fresh(topic, "does not exist")
             for start in beginnings(reader, [topic]):
                 if reader.get_watermark_offsets(start, timeout=10)[1] > 0:
-                    raise _not_fresh(topic, "already holds records, which the books would count")
+                    raise _not_fresh(topic, "already holds records, which would be counted")
         return len(described[yours.input_topic].partitions)
     finally:
         reader.close()

@@ -1,4 +1,4 @@
-"""Watching the output while the queries run: who gives new rows again, and since when."""
+"""Watches the output while the queries run: which of them write new rows again, and since when."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from tailrace.chaos.topics import beginnings, new_reader
 
 
-class Watch:
+class OutputWatcher:
     """Reads every query's output topic in a thread of its own, and keeps only when something new came.
 
     :param number_field: where an output record says which input record it answers.
@@ -77,7 +77,7 @@ class Watch:
             number, row = int(fields[self._number_field]), int(fields[self._row_fields[query]])
             partition = self._partition_of(number)
         except (ValueError, KeyError, TypeError, IndexError):
-            # Not an answer to anything; the books will say so.
+            # Not an answer to anything; the comparison at the end reports it.
             return
         with self._lock:
             self.rows[query] += 1

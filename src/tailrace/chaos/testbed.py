@@ -1,4 +1,4 @@
-"""What faults strike at: the driver, the broker, the network between them, the disk."""
+"""What faults act on: the driver, the broker, the network between them, the disk."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from tailrace.chaos._events import Event
 from tailrace.chaos.driver import Driver
 from tailrace.chaos.load import Load
+from tailrace.chaos.output_watcher import OutputWatcher
 from tailrace.chaos.proxy import TcpProxy
-from tailrace.chaos.watch import Watch
 from tailrace.errors import TailraceError
 from tailrace.kafka import EmbeddedKafka
 
@@ -20,7 +20,7 @@ LOOK_EVERY_S = 0.05
 
 
 @dataclass
-class Form:
+class DriverVariant:
     """What may differ from one start of our own driver to the next."""
 
     on_cluster: bool = False
@@ -28,19 +28,19 @@ class Form:
 
 
 @dataclass
-class World:
+class Testbed:
     bootstrap_servers: str
     queries: tuple[str, ...]
     driver: Driver
     load: Load
-    watch: Watch
+    watcher: OutputWatcher
     outputs: dict[str, str]
     """Each query's output topic."""
     broker: EmbeddedKafka | None = None
     """The embedded broker; none if the user's is used, which is not ours to harm."""
     proxy: TcpProxy | None = None
     checkpoints: Path | None = None
-    form: Form | None = None
+    variant: DriverVariant | None = None
     """None if the driver is the user's script."""
     events: list[Event] = field(default_factory=list)
 
@@ -50,8 +50,8 @@ class World:
     def restart_driver(self) -> None:
         """SIGKILL, and the next one at once."""
         self.driver.kill()
-        if self.form is not None:
-            self.form.on_cluster = False
+        if self.variant is not None:
+            self.variant.on_cluster = False
         self.driver.start()
 
     def wait_for_step(self, name: str, *, since: float) -> bool:
@@ -62,7 +62,7 @@ class World:
         """Whether every query of the first driver gives rows."""
         self.load.start()
         self.driver.start()
-        self.watch.mark(0)
+        self.watcher.mark(0)
 
         def flowing() -> bool:
             self._raise_if_refused()
@@ -72,7 +72,7 @@ class World:
 
     def wait_until_flowing(self) -> bool:
         """Whether every query gives rows, in time and from every partition, that were sent after this call."""
-        self.watch.mark(self.load.sent)
+        self.watcher.mark(self.load.sent)
         return self._until(self._all_flowing)
 
     def _all_flowing(self) -> bool:
@@ -89,7 +89,7 @@ class World:
             )
 
     def flowing_since(self, query: str) -> float | None:
-        return self.watch.flowing_since(query, self.load.partitions)
+        return self.watcher.flowing_since(query, self.load.partitions)
 
     def _until(self, condition: Callable[[], bool]) -> bool:
         deadline = time.monotonic() + FLOWING_WITHIN_S
@@ -115,4 +115,4 @@ class World:
     def _ends_at_once(self) -> bool:
         """Three times without a row in between."""
         ends = [event.at for event in self.events if event.name == "driver-ended"]
-        return len(ends) >= 3 and self.watch.last_new_at < ends[-3]
+        return len(ends) >= 3 and self.watcher.last_new_at < ends[-3]

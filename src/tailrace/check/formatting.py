@@ -1,4 +1,4 @@
-"""Numbers and messages as people say them."""
+"""Numbers, durations and lists as text."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class FailedQuery:
     error: str
 
 
-class Watch:
+class ApplicationHealth:
     """Asks one application how its queries are, and remembers it for when nobody answers any more."""
 
     def __init__(self, application: Application) -> None:

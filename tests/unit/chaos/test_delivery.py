@@ -1,4 +1,4 @@
-"""The books: what is lost, doubled, late, unknown or wrong is found, row by row."""
+"""What is lost, duplicated, out of order, unknown or wrong is found, row by row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tailrace.chaos.ledger import Answer, Books, Promise, Sent, answers_of, balance, sent_of
+from tailrace.chaos.delivery import Answer, Delivery, Promise, Sent, answers_of, compare, sent_of
 from tailrace.chaos.records import FAR, KEYS, NEAR, REPEAT_EVERY, record
 from tailrace.chaos.topics import Read
 from tailrace.chaos.workloads import PARTNER, doubled, passes, scored
@@ -63,16 +63,16 @@ RIGHT: dict[str, Callable[[], Answers]] = {
 every_workload = pytest.mark.parametrize("workload", RIGHT)
 
 
-def books_of(workload: str, answers: Answers) -> Books:
-    return balance(workload, SENT, answers)
+def delivery_of(workload: str, answers: Answers) -> Delivery:
+    return compare(workload, SENT, answers)
 
 
 @every_workload
 def test_the_right_answers_balance(workload: str) -> None:
-    books = books_of(workload, RIGHT[workload]())
-    assert books.broken(Promise.EXACTLY_ONCE) == []
-    assert books.out == books.due
-    assert (books.due == books.sent) == (workload in ("python", "aggregation", "processor", "session"))
+    delivery = delivery_of(workload, RIGHT[workload]())
+    assert delivery.broken(Promise.EXACTLY_ONCE) == []
+    assert delivery.out == delivery.due
+    assert (delivery.due == delivery.sent) == (workload in ("python", "aggregation", "processor", "session"))
 
 
 @every_workload
@@ -80,32 +80,32 @@ def test_the_right_answers_balance(workload: str) -> None:
 def test_one_lost_row_is_found(workload: str, place: int) -> None:
     answers = RIGHT[workload]()
     gone = answers.pop(place)
-    books = books_of(workload, answers)
-    assert books.lost == [gone.fields["id"] if workload == "dedup" else gone.number]
-    assert books.broken(Promise.AT_LEAST_ONCE)
+    delivery = delivery_of(workload, answers)
+    assert delivery.lost == [gone.fields["id"] if workload == "dedup" else gone.number]
+    assert delivery.broken(Promise.AT_LEAST_ONCE)
 
 
 @every_workload
 def test_one_doubled_row_is_found(workload: str) -> None:
     answers = RIGHT[workload]()
     answers.insert(701, answers[700])
-    books = books_of(workload, answers)
-    assert books.lost == []
-    assert len(books.twice) == 1
-    assert books.broken(Promise.EXACTLY_ONCE)
-    assert books.broken(Promise.AT_LEAST_ONCE) == [], "it does not promise more"
+    delivery = delivery_of(workload, answers)
+    assert delivery.lost == []
+    assert len(delivery.duplicates) == 1
+    assert delivery.broken(Promise.EXACTLY_ONCE)
+    assert delivery.broken(Promise.AT_LEAST_ONCE) == [], "it does not promise more"
 
 
 @every_workload
 def test_an_answer_to_nothing_is_found(workload: str) -> None:
-    books = books_of(workload, [*RIGHT[workload](), Answer("k0", 99_999)])
-    assert books.unknown == [99_999]
-    assert books.broken(Promise.AT_LEAST_ONCE)
+    delivery = delivery_of(workload, [*RIGHT[workload](), Answer("k0", 99_999)])
+    assert delivery.unknown == [99_999]
+    assert delivery.broken(Promise.AT_LEAST_ONCE)
 
 
 def test_a_row_that_the_filter_should_have_stopped_is_unknown() -> None:
     stopped = next(each.record for each in SENT if not passes(each.record.amount))
-    assert books_of("stateless", [*stateless(), Answer(stopped.key, stopped.number)]).unknown == [stopped.number]
+    assert delivery_of("stateless", [*stateless(), Answer(stopped.key, stopped.number)]).unknown == [stopped.number]
 
 
 @pytest.mark.parametrize("workload", ["stateless", "python", "join"])
@@ -113,14 +113,14 @@ def test_a_changed_value_is_found(workload: str) -> None:
     answers = RIGHT[workload]()
     name = next(field for field in answers[5].fields if field != "id")
     answers[5] = replace(answers[5], fields={**answers[5].fields, name: -1})
-    assert books_of(workload, answers).wrong == [answers[5].number]
+    assert delivery_of(workload, answers).wrong == [answers[5].number]
 
 
 @every_workload
 def test_a_foreign_key_is_found(workload: str) -> None:
     answers = RIGHT[workload]()
     answers[5] = replace(answers[5], key="another")
-    assert answers[5].number in books_of(workload, answers).wrong
+    assert answers[5].number in delivery_of(workload, answers).wrong
 
 
 class TestOrder:
@@ -129,41 +129,41 @@ class TestOrder:
         lane = [at for at, answer in enumerate(answers) if answer.key == "k3" and answer.number % 2 == 0]
         first, second = lane[2:4]
         answers[first], answers[second] = answers[second], answers[first]
-        books = books_of("python", answers)
-        assert books.out_of_order == [lane[2]]
-        assert books.broken(Promise.EXACTLY_ONCE)
+        delivery = delivery_of("python", answers)
+        assert delivery.out_of_order == [lane[2]]
+        assert delivery.broken(Promise.EXACTLY_ONCE)
 
     def test_rows_of_one_key_but_of_different_partitions_may_pass_each_other(self) -> None:
         answers = python()
         answers[0], answers[1] = answers[1], answers[0]
-        assert books_of("python", answers).out_of_order == []
+        assert delivery_of("python", answers).out_of_order == []
 
     def test_a_replay_is_no_disorder(self) -> None:
         answers = python()
-        books = books_of("python", answers[:500] + answers[300:])
-        assert books.out_of_order == []
-        assert len(books.twice) == 200
+        delivery = delivery_of("python", answers[:500] + answers[300:])
+        assert delivery.out_of_order == []
+        assert len(delivery.duplicates) == 200
 
     def test_none_is_promised_after_deduplication(self) -> None:
-        assert books_of("dedup", dedup()).out_of_order is None
+        assert delivery_of("dedup", dedup()).out_of_order is None
 
 
 class TestTotals:
     def test_a_changed_sum_is_found(self) -> None:
         answers = aggregation()
         changed = replace(answers[700], fields={**answers[700].fields, "sum": answers[700].fields["sum"] + 1})
-        books = books_of("aggregation", [*answers[:700], changed, *answers[701:]])
-        assert changed.number in books.wrong
-        assert books.wrong_keys == [], "its last value is right all the same"
+        delivery = delivery_of("aggregation", [*answers[:700], changed, *answers[701:]])
+        assert changed.number in delivery.wrong
+        assert delivery.wrong_keys == [], "its last value is right all the same"
 
     def test_a_changed_last_value_is_found(self) -> None:
         answers = aggregation()
         last = answers[-1]
-        books = books_of(
+        delivery = delivery_of(
             "aggregation", [*answers[:-1], replace(last, fields={"count": last.fields["count"], "sum": 0})]
         )
-        assert books.wrong_keys == [last.key]
-        assert books.broken(Promise.AT_LEAST_ONCE)
+        assert delivery.wrong_keys == [last.key]
+        assert delivery.broken(Promise.AT_LEAST_ONCE)
 
     def test_a_record_counted_twice_is_found_though_every_number_is_there(self) -> None:
         """As state that was committed but not rolled back would: all later counts are one too high."""
@@ -175,17 +175,17 @@ class TestTotals:
             else a
             for at, a in enumerate(answers)
         ]
-        books = books_of("aggregation", shifted)
-        assert (books.lost, books.twice, books.unknown) == ([], [], [])
-        assert books.wrong
-        assert books.wrong_keys == [key]
+        delivery = delivery_of("aggregation", shifted)
+        assert (delivery.lost, delivery.duplicates, delivery.unknown) == ([], [], [])
+        assert delivery.wrong
+        assert delivery.wrong_keys == [key]
 
     def test_a_replay_steps_back_and_may_meet_in_another_order(self) -> None:
         other_order = [*SENT[:300], *(SENT[at ^ 1] for at in range(300, len(SENT)))]
-        books = books_of("aggregation", aggregation()[:500] + aggregation(other_order)[300:])
-        assert books.broken(Promise.AT_LEAST_ONCE) == []
-        assert books.stepped_back == KEYS
-        assert books.broken(Promise.EXACTLY_ONCE)
+        delivery = delivery_of("aggregation", aggregation()[:500] + aggregation(other_order)[300:])
+        assert delivery.broken(Promise.AT_LEAST_ONCE) == []
+        assert delivery.regressions == KEYS
+        assert delivery.broken(Promise.EXACTLY_ONCE)
 
     def test_suppressing_by_position_alone_is_found(self) -> None:
         """Rows that are in the output are dropped from the replay, in which the partitions met in another order."""
@@ -193,10 +193,10 @@ class TestTotals:
         written = aggregation()[:501]
         there = {answer.number for answer in written}
         replayed = [answer for answer in aggregation(other_order)[300:] if answer.number not in there]
-        books = books_of("aggregation", written + replayed)
-        assert (books.lost, books.twice) == ([], [])
-        assert books.stepped_back
-        assert books.broken(Promise.EXACTLY_ONCE)
+        delivery = delivery_of("aggregation", written + replayed)
+        assert (delivery.lost, delivery.duplicates) == ([], [])
+        assert delivery.regressions
+        assert delivery.broken(Promise.EXACTLY_ONCE)
 
 
 class TestReading:
@@ -211,7 +211,7 @@ class TestReading:
 
     @pytest.mark.parametrize("value", [b"", b"not json", b"{}", b"[]", b'{"number": null}'])
     def test_what_cannot_be_read_is_unknown(self, value: bytes) -> None:
-        assert balance("yours", SENT[:0], answers_of([Read(0, None, value)])).unknown == [-1]
+        assert compare("yours", SENT[:0], answers_of([Read(0, None, value)])).unknown == [-1]
 
 
 def test_ids_are_repeated_in_another_partition() -> None:

@@ -1,5 +1,5 @@
-"""What the end of an epoch costs, until it has been measured: nothing flows while progress is committed and the next
-epoch is launched."""
+"""The estimated pause at an epoch boundary, until it is measured: nothing flows while progress is committed and the
+next epoch is launched."""
 
 from __future__ import annotations
 

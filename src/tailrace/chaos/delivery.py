@@ -1,4 +1,4 @@
-"""The books: what was sent against what came out. Pure functions, no broker and no clock."""
+"""What was sent against what came out: lost, duplicates, out of order. Pure functions, no broker and no clock."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ class Answer:
 
 
 @dataclass
-class Books:
-    """One query's account. A row is what the workload must give exactly once: an answer to a record, or to an id."""
+class Delivery:
+    """What one query delivered. A row is what the workload must write once: an answer to a record, or to an id."""
 
     sent: int
     due: int
     out: int
     lost: list[int] = field(default_factory=list)
     """Rows that never came out."""
-    twice: list[int] = field(default_factory=list)
-    """Rows that came out more than once, as often as they were too many."""
+    duplicates: list[int] = field(default_factory=list)
+    """Rows that came out more than once, one entry for each surplus copy."""
     unknown: list[int] = field(default_factory=list)
-    """Answers to what was never asked."""
+    """Answers to records that were never sent."""
     out_of_order: list[int] | None = None
     """Rows that came for the first time after a later one of the same key and input partition; none if not promised."""
     wrong: list[int] = field(default_factory=list)
     """Rows with a wrong value."""
-    stepped_back: int = 0
+    regressions: int = 0
     """How often a key's count did not go up."""
     keys: int | None = None
     """Keys whose last value was compared with the reference."""
@@ -69,7 +69,7 @@ class Books:
     """Keys whose last value is not the reference's."""
 
     def broken(self, promise: Promise) -> list[str]:
-        """In words, what is not as promised; nothing if the books balance."""
+        """What breaks the promise, in words; empty if it is kept."""
         found = [
             _told("lost", self.lost),
             _told("unknown", self.unknown),
@@ -78,11 +78,11 @@ class Books:
         ]
         if promise is Promise.EXACTLY_ONCE:
             found += [
-                _told("written twice", self.twice),
+                _told("duplicates", self.duplicates),
                 _told("out of order", self.out_of_order or []),
-                f"{self.stepped_back} steps back" if self.stepped_back else "",
+                f"{self.regressions} counts that went back" if self.regressions else "",
             ]
-            # What is written twice is told already; here something else is too much or too little.
+            # Duplicates are reported above; this is about any other difference in number.
             if not any(found) and self.out != self.due:
                 found.append(f"{self.out} rows instead of {self.due}")
         return [text for text in found if text]
@@ -133,19 +133,19 @@ EXPECTED = {
 }
 
 
-def balance(workload: str, sent: Sequence[Sent], answers: Sequence[Answer]) -> Books:
-    """The account of a query; answers of one key are given in the order in which they lie in the output."""
+def compare(workload: str, sent: Sequence[Sent], answers: Sequence[Answer]) -> Delivery:
+    """Compare a query's answers with what was sent. Answers of one key must be in the order of the output topic."""
     expected = EXPECTED[workload]
     asked = {each.record.number: each for each in sent}
     due = rows_due(workload, sent)
-    books = Books(sent=len(sent), due=len(due), out=len(answers))
+    delivery = Delivery(sent=len(sent), due=len(due), out=len(answers))
     times: Counter[int] = Counter()
     known: list[tuple[Answer, Sent]] = []
     for answer in answers:
         question = asked.get(answer.number)
         row = expected.row(question.record) if question else None
         if question is None or row is None:
-            books.unknown.append(answer.number)
+            delivery.unknown.append(answer.number)
             continue
         times[row] += 1
         known.append((answer, question))
@@ -153,14 +153,14 @@ def balance(workload: str, sent: Sequence[Sent], answers: Sequence[Answer]) -> B
         # A user's query has keys of its own.
         foreign = workload != "yours" and answer.key != question.record.key
         if foreign or any(answer.fields.get(name) != value for name, value in right.items()):
-            books.wrong.append(answer.number)
-    books.lost = sorted(due - times.keys())
-    books.twice = [row for row, count in times.items() for _ in range(count - 1)]
+            delivery.wrong.append(answer.number)
+    delivery.lost = sorted(due - times.keys())
+    delivery.duplicates = [row for row, count in times.items() for _ in range(count - 1)]
     if expected.ordered:
-        books.out_of_order = _out_of_order(known)
+        delivery.out_of_order = _out_of_order(known)
     if expected.totals:
-        _balance_totals(books, sent, known)
-    return books
+        _compare_totals(delivery, sent, known)
+    return delivery
 
 
 def rows_due(workload: str, sent: Iterable[Sent]) -> set[int]:
@@ -184,7 +184,7 @@ def _out_of_order(known: Iterable[tuple[Answer, Sent]]) -> list[int]:
     return late
 
 
-def _balance_totals(books: Books, sent: Iterable[Sent], known: Iterable[tuple[Answer, Sent]]) -> None:
+def _compare_totals(delivery: Delivery, sent: Iterable[Sent], known: Iterable[tuple[Answer, Sent]]) -> None:
     """Every count and sum must follow from one that came before it, and the last must be that of all records."""
     totals: dict[str, tuple[int, int]] = {}
     for each in sent:
@@ -197,16 +197,16 @@ def _balance_totals(books: Books, sent: Iterable[Sent], known: Iterable[tuple[An
         count, total = answer.fields.get("count", 0), answer.fields.get("sum", 0)
         before = {0} if count == 1 else sums.get((answer.key, count - 1), set())
         if total - question.record.amount not in before:
-            books.wrong.append(answer.number)
+            delivery.wrong.append(answer.number)
         sums.setdefault((answer.key, count), set()).add(total)
-        books.stepped_back += count <= last.get(answer.key, (0, 0))[0]
+        delivery.regressions += count <= last.get(answer.key, (0, 0))[0]
         last[answer.key] = (count, total)
-    books.keys = len(totals)
-    books.wrong_keys = sorted(key for key, right in totals.items() if last.get(key) != right)
+    delivery.keys = len(totals)
+    delivery.wrong_keys = sorted(key for key, right in totals.items() if last.get(key) != right)
 
 
 def sent_of(reads: Iterable[Read], id_field: str | None = None) -> list[Sent]:
-    """What lies in the input topic is what was sent. With `id_field` they are records of the user's own form."""
+    """What lies in the input topic is what was sent. With `id_field` they are records of the user's own variant."""
     sent = [Sent(_record(read, id_field), read.partition) for read in reads]
     return sorted(sent, key=lambda each: each.record.number)
 
@@ -219,7 +219,7 @@ def _record(read: Read, id_field: str | None) -> Record:
 
 
 def answers_of(reads: Iterable[Read], id_field: str = "number") -> list[Answer]:
-    """An output record that does not say what it answers is booked as unknown."""
+    """An output record that does not say what it answers counts as unknown."""
     answers = []
     for read in reads:
         try:
