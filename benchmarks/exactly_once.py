@@ -105,7 +105,7 @@ def print_drains(bench: Bench, rate: int) -> None:
         gap_s = max(silence.ms for silence in report.silences) / 1000
         counts = [f"{report.expected:,}", str(report.lost), str(report.duplicates)]
         rows.append(["aggregation" if stateful else "stateless", f"{drained_s:.1f}", f"{gap_s:.1f}", *counts])
-    print_table(["query", "drain s", "longest gap in the output s", "sent", "lost", "duplicates"], rows)
+    print_table(["query", "drain s", "longest pause of the output s", "sent", "lost", "duplicates"], rows)
 
 
 def drain_under_load(bench: Bench, stateful: bool, rate: int) -> tuple[float, LatencyReport]:

@@ -231,7 +231,7 @@ def print_figures(measured: Measured) -> None:
         name = kind.name if found.level else f"{kind.name} (behind its load from the start)"
         table.append([str(rate), name, *cells, f"{found.between.p99_ms:.1f}", pauses, *counts])
     head = ["rows/s", "query", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "max ms", "p99 between boundaries, ms"]
-    print_table([*head, "pause at a boundary, ms: median [least–most]", "answers", "lost", "again"], table)
+    print_table([*head, "pause at a boundary, ms: median [least–most]", "answers", "lost", "duplicates"], table)
 
 
 def print_bars(measured: Measured) -> None:
