@@ -15,9 +15,9 @@ from typing import Any
 import tailrace
 from benchmarks.common import PARTITIONS, preload, print_table, spread
 from benchmarks.one_jvm import Work, in_a_jvm
+from tailrace.contract.snapshot import PAUSE_PARTS
 from tailrace.loadtest.machine import describe_machine
 from tailrace.loadtest.report import LABELS
-from tailrace.monitor.epochs import PARTS
 
 BARE, OURS = "bare Spark", "Tailrace"
 # So many boundaries until a JVM has compiled what they run: both sides are compared as they are after hours.
@@ -78,11 +78,11 @@ def print_boundaries(results: Results) -> None:
     )
     print("What Tailrace's pause is made of, as `tailrace.latency(query)` says it, medians in ms:\n")
     print_table(
-        ["", "together", *PARTS],
+        ["", "together", *PAUSE_PARTS],
         (
-            [query, f"{seam['median_ms']:.0f}", *(f"{seam['parts_ms'][part]:.0f}" for part in PARTS)]
+            [query, f"{pause['median_ms']:.0f}", *(f"{pause['parts_ms'][part]:.0f}" for part in PAUSE_PARTS)]
             for (side, query), found in results.items()
-            if (seam := found["seam"])
+            if (pause := found["pause"])
         ),
     )
 

@@ -140,7 +140,7 @@ def print_truth(bench: Bench, seconds: int) -> None:
             load.wait_for_output(timeout_s=60, records=200 * 15)
             with tailrace.measure(started) as measurement:
                 outside = load.measure(seconds=seconds).percentiles()
-            inside = measurement.latency.figure("end_to_end")
+            inside = measurement.latency.to_dict()["windows"]["measured"]["end_to_end"]
         for key in ("p50_ms", "p99_ms"):
             apart = abs(inside[key] - outside[key])
             table.append(

@@ -113,8 +113,8 @@ class Measured:
             query, load = self._run(name, self.work.epoch_s, stack)
             load.wait_for_output(timeout_s=90, records=2 * self.work.rate)
             report = load.measure(seconds=self.work.seconds).with_epoch_ends(epoch_ends(query))
-            seam = tailrace.latency(query).to_dict()["seam"] if self.work.tailrace else None
-            return {"query": name, "seam": seam} | report.to_dict()
+            pause = tailrace.latency(query).to_dict()["pause"] if self.work.tailrace else None
+            return {"query": name, "pause": pause} | report.to_dict()
 
     def _warm_up(self, name: str) -> None:
         """Bare Spark's first boundaries take seconds: the comparison is between warm JVMs."""

@@ -50,8 +50,8 @@ def main() -> None:
         ["at the start of an epoch, ms", "median", "longest"],
         ([what, f"{statistics.median(values):.0f}", f"{max(values):.0f}"] for what, values in taken.items()),
     )
-    launch = found["seam"]["parts_ms"]["launch"]
-    print(f"The whole launch takes {launch:.0f} ms (median), the pause {found['seam']['median_ms']:.0f} ms.")
+    launch = found["pause"]["parts_ms"]["launch"]
+    print(f"The whole launch takes {launch:.0f} ms (median), the pause {found['pause']['median_ms']:.0f} ms.")
 
 
 def steps(lines: list[str]) -> dict[str, list[float]]:

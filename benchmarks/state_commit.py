@@ -108,7 +108,7 @@ def at_boundaries(servers: str, query: Any, target: str, change: Callable[[], in
             raise_if_failed(query)
             time.sleep(0.2)
         last = figures["epoch"]["number"]
-        pauses.append(figures["boundaries"][-1]["gap_ms"])
+        pauses.append(figures["boundaries"][-1]["pause_ms"])
         finishes.append(figures["boundaries"][-1]["parts_ms"]["finish"])
         commits.append(figures["state"][0]["commit_ms"] / PARTITIONS)
     memory = newest(query)["state"][0]["memory_bytes"] / 2**20

@@ -14,7 +14,9 @@ import time
 from functools import lru_cache
 from typing import Any
 
-from tailrace.monitor.epochs import seam_of
+from tailrace.contract.codec import decode, encode
+from tailrace.contract.snapshot import Boundary, History, Snapshot
+from tailrace.monitor.epochs import pause_of
 
 Json = dict[str, Any]
 
@@ -31,11 +33,11 @@ class SyntheticMonitor:
         self.failure: Exception | None = None
         self.asked = 0
 
-    def snapshot(self) -> Json:
+    def snapshot(self) -> Snapshot:
         self.asked += 1
         if self.failure is not None:
             raise self.failure
-        return {
+        figures = {
             "at": time.time(),
             "application": {
                 "id": "local-1794800000000",
@@ -47,12 +49,13 @@ class SyntheticMonitor:
             "executors": [executor("driver", cpu=0.41), executor("1", cpu=0.93)],
             "queries": [as_of_now(query) for query in self.queries],
         }
+        return decode(Snapshot, figures)
 
-    def history(self, run_id: str) -> Json | None:
+    def history(self, run_id: str) -> History | None:
         if self.failure is not None:
             raise self.failure
         query = next((query for query in self.queries if query["run_id"] == run_id), None)
-        return None if query is None else history(query)
+        return None if query is None else decode(History, history(query))
 
 
 def make_query(
@@ -83,11 +86,12 @@ def make_query(
         "lag_rows": None if empty else 48_211 if status == "lagging" else 12,
         "epoch": {"number": 12, "began_at": now - 22, "duration_s": epoch_s},
         "boundaries": [] if empty else boundaries(now - ran_s, now, epoch_s),
-        "seam": None if empty else seam_of(boundaries(now - ran_s, now, epoch_s)),
+        "pause": None if empty else pause_over(boundaries(now - ran_s, now, epoch_s)),
         "windows": {label: window(length, None if empty else 5.6 * slow) for label, length in WINDOWS.items()},
         "partitions": [make_partition(number, hot=number == hot, empty=empty) for number in range(partitions)],
         "stages": make_stages(partitions, slow, empty=empty),
         "state": [] if empty else [state("stateStoreSave", 184_220, 58_400_000, 118.0)],
+        "bad_records": {"records": 0, "last_at": None, "last_error": None},
         "findings": copy.deepcopy(THREE_FINDINGS) if findings is None else findings,
     }
 
@@ -198,14 +202,19 @@ def boundaries(begin: float, end: float, epoch_s: float) -> list[Json]:
     return [boundary(first + number * epoch_s, number, 190.0 + number * 7) for number in range(count)][-60:]
 
 
-def boundary(at: float, epoch: int, gap_ms: float) -> Json:
+def boundary(at: float, epoch: int, pause_ms: float) -> Json:
     shares = {"finish": 0.2, "log": 0.1, "plan": 0.4, "launch": 0.3}
     return {
         "at": at,
         "epoch": epoch,
-        "gap_ms": gap_ms,
-        "parts_ms": {part: share * gap_ms for part, share in shares.items()},
+        "pause_ms": pause_ms,
+        "parts_ms": {part: share * pause_ms for part, share in shares.items()},
     }
+
+
+def pause_over(boundaries: list[Json]) -> Json | None:
+    pause: Json | None = encode(pause_of([decode(Boundary, one) for one in boundaries]))
+    return pause
 
 
 def as_of_now(query: Json) -> Json:
@@ -216,7 +225,7 @@ def as_of_now(query: Json) -> Json:
     ends = boundaries(query["started_at"], time.time(), length)
     last = ends[-1]
     epoch = {"number": last["epoch"] + 1, "began_at": last["at"], "duration_s": length}
-    return {**query, "boundaries": ends, "seam": seam_of(ends), "epoch": epoch}
+    return {**query, "boundaries": ends, "pause": pause_over(ends), "epoch": epoch}
 
 
 def history(query: Json) -> Json:
@@ -268,22 +277,25 @@ THREE_FINDINGS = [
         "code": "TAILRACE_HOT_PARTITION",
         "severity": "warning",
         "title": "Partition payments/3 gets 71 % of the rows",
-        "evidence": "8,761 of 12,340 rows/s in the last 10 s; its p99 is 295 ms, the others' 45 ms",
-        "remedy": "Spread the keys: most of these rows have one key. Use a key with more values, or a suffix.",
+        "detail": "8,761 of 12,340 rows/s in the last 10 s; its p99 is 295 ms, the others' 45 ms",
+        "fix": "Spread the keys: most of these rows have one key. Use a key with more values, or a suffix.",
+        "line": None,
     },
     {
         "code": "TAILRACE_CPU_BUSY",
         "severity": "warning",
         "title": "Executor 1 has no free core",
-        "evidence": "its CPU load is 93 % in the last 10 s; rows wait for a core, which shows in p99",
-        "remedy": "Give the executor more cores, or move other work off the machine.",
+        "detail": "its CPU load is 93 % in the last 10 s; rows wait for a core, which shows in p99",
+        "fix": "Give the executor more cores, or move other work off the machine.",
+        "line": None,
     },
     {
         "code": "TAILRACE_SHORT_EPOCHS",
-        "severity": "info",
+        "severity": "note",
         "title": "Epochs of 60 s pause the query often",
-        "evidence": "10 boundaries in the last ten minutes, 253 ms each: p99.9 is theirs",
-        "remedy": 'Longer epochs pause less often: .trigger(realTime="5 minutes").',
+        "detail": "10 boundaries in the last ten minutes, 253 ms each: p99.9 is theirs",
+        "fix": 'Longer epochs pause less often: .trigger(realTime="5 minutes").',
+        "line": None,
     },
 ]
 

@@ -30,7 +30,19 @@ def test_the_face_is_narrow_and_documented() -> None:
 
 
 def test_what_functions_return_can_be_named() -> None:
-    assert set(results.__all__) == {"Drained", "Explanation", "Latency", "Measurement", "Sizing", "Verdict"}
+    assert set(results.__all__) == {
+        "Distribution",
+        "Drained",
+        "Explanation",
+        "Finding",
+        "Latency",
+        "Measurement",
+        "QueryFigures",
+        "QueryStatus",
+        "Severity",
+        "Sizing",
+        "Verdict",
+    }
     for name in results.__all__:
         assert getattr(results, name).__doc__, f"{name} has no documentation"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from tailrace._spark.support import Support, support_registry
+from tailrace._spark.support import support_registry
+from tailrace.contract.support import SupportEntry
 
 INTRODUCTION = """\
 <!-- Generated from the plugin's support registry by `make docs`. Change jvm/src/tailrace/support/ instead. -->
@@ -23,7 +24,7 @@ def page() -> str:
     return render(support_registry())
 
 
-def render(registry: list[Support]) -> str:
+def render(registry: list[SupportEntry]) -> str:
     shown = [row for row in registry if row.group]
     order = list(dict.fromkeys(row.group for row in shown))
     parts = [INTRODUCTION]
@@ -31,7 +32,7 @@ def render(registry: list[Support]) -> str:
         parts.append(f"## {group}\n")
         parts.append("| | operation | |\n|---|---|---|")
         for row in sorted(rows, key=lambda row: not row.supported):
-            remark = row.note if row.supported else f"{row.reason} Instead: {row.remedy}"
+            remark = row.note if row.supported else f"{row.reason} Instead: {row.fix}"
             parts.append(f"| {'✓' if row.supported else '✗'} | {row.name} | {remark} |")
         parts[-1] += "\n"
     return "\n".join(parts).rstrip() + "\n"

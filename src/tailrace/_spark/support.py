@@ -5,30 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from dataclasses import dataclass
 from typing import Any
 
 from tailrace._spark.java import require_java
 from tailrace._spark.plugin import plugin_jar, spark_jars
+from tailrace.contract.codec import decode
+from tailrace.contract.support import SupportEntry
 
 PRINTER_CLASS = "tailrace.support.PrintRegistry"
 
 
-@dataclass(frozen=True)
-class Support:
-    """One operation or sink; `group` is empty for what a user never writes."""
-
-    group: str
-    name: str
-    class_name: str
-    supported: bool
-    note: str = ""
-    reason: str = ""
-    remedy: str = ""
-
-
-def support_registry() -> list[Support]:
-    return [Support(**row) for row in printed_by(PRINTER_CLASS)]
+def support_registry() -> list[SupportEntry]:
+    return list(decode(tuple[SupportEntry, ...], printed_by(PRINTER_CLASS)))
 
 
 def printed_by(main_class: str) -> list[dict[str, Any]]:

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from tailrace._spark.plugin import is_loaded
 from tailrace._spark.settings import value_of
 from tailrace.check.facts import SAMPLE_MS, Facts, Query, facts_of, session_of
-from tailrace.check.findings import Finding, Severity
 from tailrace.check.rules import RULES, migration
 from tailrace.check.verdict import Verdict, in_order
+from tailrace.contract.findings import Finding, Severity
 from tailrace.errors import TailraceError
 
 WARN_ONLY_KEY = "spark.tailrace.check.warnOnly"

@@ -14,8 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tailrace.check.description import QueryShape, shape_from
+from tailrace.check.description import QueryShape
 from tailrace.check.slots import Slots, slots_of
+from tailrace.contract.codec import from_json
+from tailrace.contract.query_description import CheckpointDescription, QueryDescription, WriterDescription
 from tailrace.monitor.live import session_of_this_process
 
 DEFAULT_EPOCH_MS = 300_000
@@ -26,9 +28,9 @@ Query = DataFrame | DataStreamWriter | StreamingQuery
 
 @dataclass(frozen=True)
 class Facts:
-    """A query before its start. `described` is what the plugin tells, see `Preflight.scala`."""
+    """A query before its start."""
 
-    described: Mapping[str, Any]
+    described: QueryDescription
     settings: Settings
     slots: Slots
     running: Mapping[str, str] = field(default_factory=dict)
@@ -40,13 +42,12 @@ class Facts:
 
     @cached_property
     def shape(self) -> QueryShape:
-        sink = self.writer["format"] if self.writer else None
-        return shape_from(self.described["stages"], sink, self.described["epoch_ms"])
+        return QueryShape(self.described.stages, self.writer.format if self.writer else None, self.epoch_ms)
 
     @property
-    def writer(self) -> Mapping[str, Any] | None:
-        """What was set on the writer; none for a query whose sink is not known."""
-        return self.described.get("writer")
+    def writer(self) -> WriterDescription | None:
+        """What was set on the writer; None for a query whose sink is not known."""
+        return self.described.writer
 
     @property
     def name(self) -> str:
@@ -58,18 +59,18 @@ class Facts:
 
     @property
     def epoch_ms(self) -> int:
-        return int(self.described["epoch_ms"])
+        return self.described.epoch_ms
 
     @property
     def stateful(self) -> bool:
-        return bool(self.described["stateful"])
+        return self.described.stateful
 
     @property
-    def checkpoint(self) -> Mapping[str, Any] | None:
-        return self.described.get("checkpoint")
+    def checkpoint(self) -> CheckpointDescription | None:
+        return self.described.checkpoint
 
     def sink_option(self, name: str) -> str | None:
-        return option(self.writer["options"], name) if self.writer else None
+        return option(self.writer.options, name) if self.writer else None
 
 
 def option(options: Mapping[str, str], name: str) -> str | None:
@@ -123,7 +124,8 @@ def facts_of(
     """
     spark = session_of(query)
     text = _describe(preflight_of(spark), query, epoch_ms, sample_ms)
-    described = json.loads(text if folder is None else text.replace(f'"line":"{folder.absolute()}/', '"line":"'))
+    local = text if folder is None else text.replace(f'"line":"{folder.absolute()}/', '"line":"')
+    described = from_json(QueryDescription, local)
     running = {str(active.id): active.name or str(active.id) for active in spark.streams.active}
     # A query takes nothing away from itself, nor from the run that takes its place.
     replaced = _id_of(query, described, running)
@@ -134,10 +136,10 @@ def facts_of(
     )
 
 
-def _id_of(query: Query, described: Mapping[str, Any], running: Mapping[str, str]) -> str | None:
+def _id_of(query: Query, described: QueryDescription, running: Mapping[str, str]) -> str | None:
     if isinstance(query, StreamingQuery):
         return str(query.id)
-    query_id = (described.get("checkpoint") or {}).get("query_id")
+    query_id = described.checkpoint.query_id if described.checkpoint else None
     return query_id if query_id in running else None
 
 

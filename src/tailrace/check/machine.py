@@ -33,8 +33,8 @@ SLOTS_OF_A_SMALL_QUERY = 4
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One line of the doctor's report; `fix` is there when something is wrong or could be better."""
+class Requirement:
+    """Something that a real-time query needs of this machine; `fix` is there if it is not met or could be better."""
 
     name: str
     ok: bool
@@ -52,20 +52,20 @@ class DoctorOptions:
     checkpoint_location: Path | None = None
 
 
-def examine(options: DoctorOptions, report: Callable[[Finding], None] = lambda _: None) -> list[Finding]:
-    """All findings; each is also reported as soon as it is known."""
-    findings = []
+def examine(options: DoctorOptions, report: Callable[[Requirement], None] = lambda _: None) -> list[Requirement]:
+    """All requirements; each is also reported as soon as it is known."""
+    requirements = []
 
-    def note(name: str, look: Callable[[], Finding]) -> Finding:
+    def note(name: str, look: Callable[[], Requirement]) -> Requirement:
         try:
-            finding = look()
+            requirement = look()
         except TailraceError as error:
-            finding = Finding(name, False, error.problem, error.fix)
+            requirement = Requirement(name, False, error.problem, error.fix)
         except Exception as error:
-            finding = Finding(name, False, f"the check failed: {error!r}", "please report this.")
-        findings.append(finding)
-        report(finding)
-        return finding
+            requirement = Requirement(name, False, f"the check failed: {error!r}", "please report this.")
+        requirements.append(requirement)
+        report(requirement)
+        return requirement
 
     note("Python", _python)
     java = note("Java", _java)
@@ -79,44 +79,46 @@ def examine(options: DoctorOptions, report: Callable[[Finding], None] = lambda _
         session.stop()
     note("Kafka broker", lambda: _broker(options.bootstrap_servers))
     note("Checkpoint disk", lambda: _disk(options.checkpoint_location or Path(tempfile.gettempdir())))
-    return findings
+    return requirements
 
 
-def _python() -> Finding:
+def _python() -> Requirement:
     ok = sys.version_info >= OLDEST_PYTHON
     fix = None if ok else "use Python 3.11 or later, which PySpark 4.3 requires."
-    return Finding("Python", ok, f"{platform.python_version()} at {sys.executable}", fix)
+    return Requirement("Python", ok, f"{platform.python_version()} at {sys.executable}", fix)
 
 
-def _java() -> Finding:
+def _java() -> Requirement:
     java = require_java()
-    return Finding("Java", True, f"{java.version} at {java.command} (found by {java.found_by})")
+    return Requirement("Java", True, f"{java.version} at {java.command} (found by {java.found_by})")
 
 
-def _pyspark() -> Finding:
+def _pyspark() -> Requirement:
     installed = metadata.version("pyspark")
     ok = installed.startswith("4.3.")
-    return Finding("PySpark", ok, installed, None if ok else f"pip install --force-reinstall tailrace=={__version__}")
+    return Requirement(
+        "PySpark", ok, installed, None if ok else f"pip install --force-reinstall tailrace=={__version__}"
+    )
 
 
-def _plugin() -> Finding:
+def _plugin() -> Requirement:
     jar = plugin_jar()
     with zipfile.ZipFile(jar) as archive:
         stamp = dict(line.split("=", 1) for line in archive.read("tailrace/build.properties").decode().splitlines())
     built_for, installed = stamp["spark"], metadata.version("pyspark")
     detail = f"{stamp['version']}, built for Spark {built_for}, at {jar}"
     if stamp["version"] != __version__:
-        return Finding(
+        return Requirement(
             "Plugin", False, detail, f"the package is {__version__}: run `make plugin` or reinstall tailrace."
         )
     if built_for != installed:
-        return Finding("Plugin", False, detail, f"pip install pyspark=={built_for}")
-    return Finding("Plugin", True, detail)
+        return Requirement("Plugin", False, detail, f"pip install pyspark=={built_for}")
+    return Requirement("Plugin", True, detail)
 
 
-def _connector() -> Finding:
+def _connector() -> Requirement:
     jars = maven.resolve(maven.KAFKA_CONNECTOR)
-    return Finding("Kafka connector", True, f"{len(jars)} jars in {jars[0].parent}")
+    return Requirement("Kafka connector", True, f"{len(jars)} jars in {jars[0].parent}")
 
 
 class _Session:
@@ -126,39 +128,39 @@ class _Session:
         self._master = master
         self._spark: Any = None
 
-    def handshake(self) -> Finding:
+    def handshake(self) -> Requirement:
         builder = SparkSession.builder.master(self._master).appName("tailrace-doctor")
         builder = RealTimeBuilder.completing(builder.config("spark.ui.enabled", "false"))
         self._spark = start_with_log(builder, log_file("doctor-spark"))
         version = self._spark._jvm.tailrace.BuildInfo.version()
-        return Finding("Session", True, f"Spark {self._spark.version} on {self._master} with plugin {version}")
+        return Requirement("Session", True, f"Spark {self._spark.version} on {self._master} with plugin {version}")
 
-    def slots(self) -> Finding:
+    def slots(self) -> Requirement:
         if self._spark is None:
-            return Finding("Task slots", False, "unknown: Spark did not start", "see Session above.")
+            return Requirement("Task slots", False, "unknown: Spark did not start", "see Session above.")
         free = free_slots(self._spark)
         detail = f"{free} free on {self._master}; a query needs the sum over its stages (2 readers + 2 aggregators = 4)"
         if free >= SLOTS_OF_A_SMALL_QUERY:
-            return Finding("Task slots", True, detail)
+            return Requirement("Task slots", True, detail)
         local = self._master.startswith("local")
         fix = 'use more slots than cores while developing: .master("local[8]")' if local else "add executors."
-        return Finding("Task slots", free > 0, detail, fix)
+        return Requirement("Task slots", free > 0, detail, fix)
 
     def stop(self) -> None:
         if self._spark is not None:
             self._spark.stop()
 
 
-def _broker(bootstrap_servers: str | None) -> Finding:
+def _broker(bootstrap_servers: str | None) -> Requirement:
     running = background.status()
     address = bootstrap_servers or (running.bootstrap_servers if running else None)
     if address is None:
-        return Finding("Kafka broker", True, "none given; `tailrace kafka start` starts one")
+        return Requirement("Kafka broker", True, "none given; `tailrace kafka start` starts one")
     brokers = require_broker(address)
-    return Finding("Kafka broker", True, f"{brokers} at {address}")
+    return Requirement("Kafka broker", True, f"{brokers} at {address}")
 
 
-def _disk(folder: Path) -> Finding:
+def _disk(folder: Path) -> Requirement:
     # A checkpoint's folder is made when the query starts: look at what exists of its path.
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     try:
@@ -166,7 +168,9 @@ def _disk(folder: Path) -> Finding:
             pass
     except OSError as failure:
         problem = f"{existing} is not writable: {failure.strerror}"
-        return Finding("Checkpoint disk", False, problem, "choose another checkpointLocation.")
+        return Requirement("Checkpoint disk", False, problem, "choose another checkpointLocation.")
     free_gb = shutil.disk_usage(existing).free / 2**30
     ok = free_gb >= LEAST_DISK_GB
-    return Finding("Checkpoint disk", ok, f"{free_gb:.1f} GiB free at {existing}", None if ok else "free some space.")
+    return Requirement(
+        "Checkpoint disk", ok, f"{free_gb:.1f} GiB free at {existing}", None if ok else "free some space."
+    )

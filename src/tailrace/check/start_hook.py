@@ -18,9 +18,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tailrace._spark.plugin import is_loaded
 from tailrace.check.check import verdict_on
 from tailrace.check.facts import facts_of, preflight_of
-from tailrace.check.findings import Finding, Severity
 from tailrace.check.slots import remember
 from tailrace.check.verdict import Verdict
+from tailrace.contract.findings import Finding, Severity
 from tailrace.errors import TailraceError
 from tailrace.supervise.run_folder import report_query
 
@@ -101,5 +101,5 @@ def _log_once(verdict: Verdict) -> None:
         for finding in verdict.of(severity):
             if finding not in _logged:
                 _logged.add(finding)
-                change = f" Change: {finding.change}" if finding.change else ""
-                logger.log(level, "[%s] %s: %s%s", finding.code, finding.place, finding.problem, change)
+                fix = f" Fix: {finding.fix}" if finding.fix else ""
+                logger.log(level, "[%s] %s: %s%s", finding.code, finding.place, finding.detail, fix)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailrace.check.description import QueryShape
-from tailrace.check.findings import Finding, Severity
+from tailrace.contract.findings import Finding, Severity, gravest_first
 from tailrace.errors import QueryRefusedError
 
 SIGNS = {Severity.BLOCKING: "✗", Severity.WARNING: "!", Severity.NOTE: "·"}
@@ -41,14 +41,12 @@ class Verdict:
             return
         if len(reasons) == 1:
             [only] = reasons
-            raise QueryRefusedError(
-                only.code, f"{only.problem}{f' See {only.line}.' if only.line else ''}", only.change
-            )
+            raise QueryRefusedError(only.code, f"{only.detail}{f' See {only.line}.' if only.line else ''}", only.fix)
         raise QueryRefusedError(
             "TAILRACE_CHECK_FAILED",
             f"{len(reasons)} reasons keep this query from running in Real-Time Mode:\n"
-            + "\n".join(f"- [{one.code}] {one.place}: {one.problem}" for one in reasons),
-            "\n".join(["", *(f"- {one.where}: {one.change}" for one in reasons)]),
+            + "\n".join(f"- [{one.code}] {one.place}: {one.detail}" for one in reasons),
+            "\n".join(["", *(f"- {one.title}: {one.fix}" for one in reasons)]),
         )
 
     @property
@@ -73,9 +71,9 @@ class Verdict:
             lines.append(f"  task slots: {self.shape.arithmetic}")
         for finding in self.findings:
             lines.append(f"{SIGNS[finding.severity]} {finding.code}  {finding.place}")
-            lines.append(f"    {finding.problem}")
-            if finding.change:
-                lines.append(f"    Change: {finding.change}")
+            lines.append(f"    {finding.detail}")
+            if finding.fix:
+                lines.append(f"    Fix: {finding.fix}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,5 +92,5 @@ class Verdict:
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The gravest first; what is the same in every respect, once."""
-    return tuple(sorted(dict.fromkeys(findings), key=lambda finding: ORDER.index(finding.severity)))
+    """The gravest first; equal findings once."""
+    return tuple(gravest_first(dict.fromkeys(findings)))

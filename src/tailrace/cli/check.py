@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from tailrace._process.console import console
-from tailrace.check.findings import Severity
 from tailrace.check.script_check import ScriptQueries, check_script
 from tailrace.check.verdict import SIGNS
+from tailrace.contract.findings import Severity
 
 COLOURS = {Severity.BLOCKING: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 CLEAR, BLOCKED = 0, 1
@@ -59,9 +59,9 @@ def _show(found: ScriptQueries) -> None:
         for finding in verdict.findings:
             head = f"[{COLOURS[finding.severity]}]{SIGNS[finding.severity]} {finding.code}[/]"
             output.print(f"{head}  {escape(finding.place)}", soft_wrap=True)
-            output.print(f"    {escape(finding.problem)}", soft_wrap=True)
-            if finding.change:
-                output.print(f"    [bold]Change:[/] {escape(finding.change)}", soft_wrap=True)
+            output.print(f"    {escape(finding.detail)}", soft_wrap=True)
+            if finding.fix:
+                output.print(f"    [bold]Fix:[/] {escape(finding.fix)}", soft_wrap=True)
         output.print()
     for line in found.micro_batch:
         told = f"{line}: micro-batch, not checked; --from-microbatch tells what would change."

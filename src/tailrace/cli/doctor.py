@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from tailrace.check.machine import DoctorOptions, Finding, examine
+from tailrace.check.machine import DoctorOptions, Requirement, examine
 
 
 def doctor(
@@ -22,15 +22,15 @@ def doctor(
     """Check whether this machine is ready for real-time queries, and show the fix for each problem."""
     output = Console(highlight=False)
 
-    def show(finding: Finding) -> None:
-        sign = "[green]✓[/]" if finding.ok else "[red]✗[/]"
-        output.print(f"{sign} {finding.name}: {escape(finding.detail)}", soft_wrap=True)
-        if finding.fix:
-            output.print(f"  [bold]{'Hint' if finding.ok else 'Fix'}:[/] {escape(finding.fix)}", soft_wrap=True)
+    def show(requirement: Requirement) -> None:
+        sign = "[green]✓[/]" if requirement.ok else "[red]✗[/]"
+        output.print(f"{sign} {requirement.name}: {escape(requirement.detail)}", soft_wrap=True)
+        if requirement.fix:
+            output.print(f"  [bold]{'Hint' if requirement.ok else 'Fix'}:[/] {escape(requirement.fix)}", soft_wrap=True)
 
     options = DoctorOptions(master, bootstrap_servers, checkpoint_location)
-    findings = examine(options, show if not as_json else lambda _: None)
-    healthy = all(finding.ok for finding in findings)
+    requirements = examine(options, show if not as_json else lambda _: None)
+    healthy = all(one.ok for one in requirements)
     if as_json:
-        print(json.dumps({"healthy": healthy, "findings": [finding.to_dict() for finding in findings]}, indent=2))
+        print(json.dumps({"healthy": healthy, "requirements": [one.to_dict() for one in requirements]}, indent=2))
     raise typer.Exit(0 if healthy else 1)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from tailrace._process.console import console
+from tailrace.contract.codec import to_json
 from tailrace.dashboard.top import default_url
-from tailrace.supervise.drain import Drained
 from tailrace.supervise.remote import drain_at
 
 
@@ -27,7 +26,7 @@ def drain(
     """
     drained = drain_at(url or default_url("drain"), query, timeout)
     if as_json:
-        print(json.dumps(drained, indent=2))
+        print(to_json(drained, indent=2))
         return
     for one in drained:
-        console.print(f"[green]✓[/] {Drained(**one)}", soft_wrap=True, highlight=False)
+        console.print(f"[green]✓[/] {one}", soft_wrap=True, highlight=False)

@@ -10,6 +10,7 @@ import typer
 
 from tailrace._process.console import console
 from tailrace.check.description import QueryShape
+from tailrace.contract.snapshot import QueryFigures
 from tailrace.dashboard.top import Feed
 from tailrace.size import (
     Load,
@@ -106,7 +107,7 @@ def _shape(
     topic: str | None,
     bootstrap_servers: str | None,
     shuffle_partitions: list[int] | None,
-    run: dict[str, Any] | None,
+    run: QueryFigures | None,
 ) -> QueryShape:
     if stages:
         return parse_stages(stages)
@@ -116,17 +117,15 @@ def _shape(
     return shape_of_run(run)
 
 
-def _run_behind(dashboard: str, wanted: str | None) -> dict[str, Any]:
+def _run_behind(dashboard: str, wanted: str | None) -> QueryFigures:
     """The one query that is meant."""
-    runs: list[dict[str, Any]] = Feed(dashboard).snapshot()["queries"]
+    runs = Feed(dashboard).snapshot().queries
     found = [
-        run
-        for run in runs
-        if wanted in (run["name"], run["id"], run["run_id"]) or (wanted is None and run["ended_at"] is None)
+        run for run in runs if wanted in (run.name, run.id, run.run_id) or (wanted is None and run.ended_at is None)
     ]
     if len(found) == 1:
         return found[0]
-    names = ", ".join(str(run["name"] or run["id"]) for run in runs) or "none"
+    names = ", ".join(run.label for run in runs) or "none"
     raise bad_size(
         f"{len(found)} queries behind {dashboard} are meant; it has: {names}.",
         "name one with --query, by its name or its id; or give the figures by hand.",

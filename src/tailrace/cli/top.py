@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from enum import StrEnum
 from typing import Annotated
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from tailrace.contract.codec import to_json
 from tailrace.dashboard.top import Feed, default_url, picture
 from tailrace.errors import TailraceError
 
@@ -37,7 +37,7 @@ def top(
     feed = Feed(url or default_url())
     snapshot = feed.snapshot()
     if as_json:
-        print(json.dumps(snapshot, indent=2))
+        print(to_json(snapshot, indent=2))
         return
     output = Console(highlight=False)
     if once or not output.is_terminal:

@@ -60,7 +60,7 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
             monitor,
             wanted_host,
             wanted_port,
-            drain=lambda query, timeout_s: [one.to_dict() for one in drain_queries(spark, query, timeout_s)],
+            drain=lambda query, timeout_s: drain_queries(spark, query, timeout_s),
             token=token,
         )
         _served_applications[application] = served

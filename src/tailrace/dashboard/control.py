@@ -7,16 +7,17 @@ import hmac
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from tailrace.contract.codec import decode, to_json
+from tailrace.contract.drains import DrainAnswer, Drained, DrainRefusal, DrainRequest
 from tailrace.errors import TailraceError
 
 LONGEST_BODY = 10_000
 
-Drain = Callable[[str | None, float], list[dict[str, Any]]]
+Drain = Callable[[str | None, float], list[Drained]]
 """Drains the query of that name or id, or all of them, within so many seconds."""
 
 
@@ -29,15 +30,16 @@ class Control:
         # One at a time: whoever asks again meanwhile waits for the first answer.
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tailrace-drain")
 
-    async def drain(self, request: Request) -> dict[str, Any]:
+    async def drain(self, request: Request) -> DrainAnswer:
         self._admit(request)
-        query, timeout_s = await _asked(request)
+        asked = await _asked(request)
         loop = asyncio.get_running_loop()
         try:
-            return {"drained": await loop.run_in_executor(self._threads, self._drain, query, timeout_s)}
+            return DrainAnswer(
+                tuple(await loop.run_in_executor(self._threads, self._drain, asked.query or None, asked.timeout_s))
+            )
         except TailraceError as refused:
-            detail = {"code": refused.code, "problem": refused.problem, "fix": refused.fix}
-            raise HTTPException(409, json.dumps(detail)) from None
+            raise HTTPException(409, to_json(DrainRefusal(refused.code, refused.problem, refused.fix))) from None
 
     def stop(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -48,15 +50,13 @@ class Control:
             raise HTTPException(401, "a drain needs the application's token", {"www-authenticate": "Bearer"})
 
 
-async def _asked(request: Request) -> tuple[str | None, float]:
+async def _asked(request: Request) -> DrainRequest:
     body = b""
     async for part in request.stream():
         body += part
         if len(body) > LONGEST_BODY:
             raise HTTPException(413, "that is too long")
     try:
-        asked = json.loads(body or b"{}")
-        query, timeout_s = asked.get("query"), float(asked.get("timeout_s", 60))
-    except (ValueError, TypeError, AttributeError):
+        return decode(DrainRequest, {"query": None, "timeout_s": 60.0, **json.loads(body or b"{}")})
+    except (ValueError, TypeError):
         raise HTTPException(400, 'expected JSON such as {"query": "name", "timeout_s": 60}') from None
-    return (str(query) if query else None), timeout_s

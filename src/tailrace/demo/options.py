@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
+from tailrace.contract.snapshot import BoundaryPause
 from tailrace.loadtest import LatencyReport
 
 SHORTEST_EPOCH_S = 5
@@ -41,7 +41,7 @@ class DemoResult:
     options: DemoOptions
     reports: dict[Mode, LatencyReport]
     spark_log: Path
-    seam: dict[str, Any] | None = None
+    pause: BoundaryPause | None = None
     """The pause between epochs while it was measured, see `tailrace.monitor.epochs`."""
-    cold_seams_ms: tuple[float, ...] = ()
+    cold_pauses_ms: tuple[float, ...] = ()
     """The first pauses between epochs, while the JVM had not yet compiled what they run."""

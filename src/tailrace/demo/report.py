@@ -9,11 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from tailrace._version import __version__
+from tailrace.contract.codec import encode
 from tailrace.demo.options import DemoResult, Mode
 from tailrace.loadtest import plot_latency
 from tailrace.loadtest.machine import describe_machine
 from tailrace.loadtest.report import LABELS
-from tailrace.monitor.epochs import seam_in_words
+from tailrace.monitor.epochs import pause_in_words
 
 
 def method(result: DemoResult) -> str:
@@ -34,10 +35,10 @@ def method(result: DemoResult) -> str:
 
 def _pause(result: DemoResult) -> str:
     """Warm and cold apart: a JVM's first boundaries are not like those that follow."""
-    if result.seam is None:
+    if result.pause is None:
         return ""
-    cold = f", and {result.cold_seams_ms[0]:,.0f} ms at the very first of a cold JVM" if result.cold_seams_ms else ""
-    return f" Nothing is read between epochs for {seam_in_words(result.seam)}{cold}."
+    cold = f", and {result.cold_pauses_ms[0]:,.0f} ms at the very first of a cold JVM" if result.cold_pauses_ms else ""
+    return f" Nothing is read between epochs for {pause_in_words(result.pause)}{cold}."
 
 
 def table(result: DemoResult) -> Table:
@@ -76,8 +77,8 @@ def to_dict(result: DemoResult, plot: Path | None) -> dict[str, Any]:
         "seconds": result.options.seconds,
         "epoch_seconds": result.options.epoch_s,
         "reports": {mode.value: report.to_dict() for mode, report in result.reports.items()},
-        "seam": result.seam,
-        "cold_seams_ms": [round(seam, 1) for seam in result.cold_seams_ms],
+        "pause": encode(result.pause),
+        "cold_pauses_ms": [round(pause, 1) for pause in result.cold_pauses_ms],
         "times_lower": {name: round(ratio, 2) for name, ratio in speed_up(result).items()},
         "plot": str(plot) if plot else None,
         "spark_log": str(result.spark_log),

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -21,6 +20,7 @@ from tailrace._process.paths import log_file
 from tailrace._spark import maven
 from tailrace._spark.logged_session import start_with_log
 from tailrace._spark.slots import busy_slots
+from tailrace.contract.snapshot import BoundaryPause
 from tailrace.dashboard.application import dashboard
 from tailrace.demo.model import FraudModel, train
 from tailrace.demo.options import DemoOptions, DemoResult, Mode
@@ -58,7 +58,7 @@ def run_demo(options: DemoOptions, view: DemoView, on_measured: Callable[[DemoRe
         _show_dashboard(spark, stack)
         run = _Run(spark, topics, model, options, folder)
         reports = {mode: run.measure(mode, view) for mode in options.modes}
-        result = DemoResult(options, reports, log, run.seam, run.cold_seams_ms)
+        result = DemoResult(options, reports, log, run.pause, run.cold_pauses_ms)
         on_measured(result)
         if options.keep:
             run.go_on()
@@ -158,8 +158,8 @@ class _Run:
         self.bootstrap_servers = topics.bootstrap_servers
         self.options = options
         self.folder = folder
-        self.seam: dict[str, Any] | None = None
-        self.cold_seams_ms: tuple[float, ...] = ()
+        self.pause: BoundaryPause | None = None
+        self.cold_pauses_ms: tuple[float, ...] = ()
 
     def measure(self, mode: Mode, view: DemoView) -> LatencyReport:
         with view.phase(f"Warming up ({mode.value})"):
@@ -173,7 +173,7 @@ class _Run:
                 report = load.measure(seconds=seconds, check=check)
             if mode is not Mode.REAL_TIME:
                 return report
-            self.seam = latency(query).to_dict()["seam"]
+            self.pause = latency(query).figures.pause
             return report.with_epoch_ends(epoch_ends(query))
 
     def go_on(self) -> None:
@@ -204,8 +204,8 @@ class _Run:
                 check = _raise_if_failed(query)
                 load.wait_for_output(timeout_s=90, check=check)
                 wait_for_epochs(query, WARM_UP_EPOCHS, check=check)
-                boundaries = latency(query).to_dict()["boundaries"]
-                self.cold_seams_ms = tuple(boundary["gap_ms"] for boundary in boundaries)
+                boundaries = latency(query).figures.boundaries
+                self.cold_pauses_ms = tuple(boundary.pause_ms for boundary in boundaries)
         finally:
             _stop(lambda: self.spark.conf.unset(SHORTEST_EPOCH_KEY))
 

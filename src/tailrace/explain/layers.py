@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tailrace.check.description import QueryShape, Stage
+from tailrace.check.description import QueryShape
+from tailrace.contract.query_description import Stage
 
 
 @dataclass(frozen=True)

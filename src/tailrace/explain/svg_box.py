@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from tailrace.check.description import Operator, Stage
+from tailrace.contract.query_description import Operator, Stage
 from tailrace.explain import wording
 from tailrace.explain.text_width import code_width, text_width, wrap_to_width
 

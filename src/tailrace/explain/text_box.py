@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
-from tailrace.check.description import Operator, Stage
+from tailrace.contract.query_description import Operator, Stage
 from tailrace.explain import wording
 
 OURS, STATEFUL = "◆", "●"

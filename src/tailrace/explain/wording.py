@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tailrace.check.boundary_estimate import STATEFUL_GAP_MS, STATELESS_GAP_MS
-from tailrace.check.description import Operator, QueryShape, Stage
+from tailrace.check.description import QueryShape
 from tailrace.check.formatting import duration_in_words
+from tailrace.contract.query_description import Operator, Stage
 
 SHUFFLE_IN_SHORT, SHUFFLE_WHERE = "streaming shuffle", "(in memory)"
 SHUFFLE = f"{SHUFFLE_IN_SHORT} {SHUFFLE_WHERE}"

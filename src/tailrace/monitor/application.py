@@ -1,4 +1,4 @@
-"""All figures of a Spark application: fetches the plugin's news every second and answers what they come to."""
+"""All figures of a Spark application: fetches the plugin's message every second and answers from what has come."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
 
-from tailrace.monitor.executors import ExecutorFigures
+from tailrace.contract.codec import from_json
+from tailrace.contract.live_figures import LiveFiguresMessage, QueryTerminated
+from tailrace.contract.snapshot import Application, History, QueryFigures, Snapshot
+from tailrace.monitor.executors import ExecutorMonitor
 from tailrace.monitor.findings import find
 from tailrace.monitor.histogram import Histogram
 from tailrace.monitor.measured import Measured
-from tailrace.monitor.news import News
-from tailrace.monitor.query import QueryFigures
+from tailrace.monitor.query import QueryMonitor
 from tailrace.monitor.rolling import STEADY
 
 PERIOD_S = 1.0
@@ -25,21 +26,21 @@ logger = logging.getLogger(__name__)
 
 
 class SessionEndedError(Exception):
-    """There is nobody any more to tell the news."""
+    """The Spark session that sent the messages has ended."""
 
 
 class ApplicationMonitor:
-    """Fetches and merges news on a thread of its own; may be asked from any thread.
+    """Fetches and merges messages on its own thread; may be asked from any thread.
 
     Only that thread fetches: what is fetched is gone from the JVM, and must not be lost to a Ctrl-C on a user's thread.
     """
 
-    def __init__(self, take: Callable[[], str], application: dict[str, Any]) -> None:
+    def __init__(self, take: Callable[[], str], application: Application) -> None:
         self._take = take
         self._application = application
-        self._queries: dict[str, QueryFigures] = {}
-        self._executors: dict[str, ExecutorFigures] = {}
-        self._snapshot: dict[str, Any] | None = None
+        self._queries: dict[str, QueryMonitor] = {}
+        self._executors: dict[str, ExecutorMonitor] = {}
+        self._snapshot: Snapshot | None = None
         self._lock = threading.Lock()
         self._fetched = threading.Condition()
         self._rounds = 0
@@ -55,7 +56,7 @@ class ApplicationMonitor:
         self._wanted.set()
 
     def refresh(self) -> None:
-        """Wait for news that are fetched from now on, if there is still somebody to give them."""
+        """Wait until everything up to now has been fetched, if the session still runs."""
         with self._fetched:
             # A round that is under way may have fetched already.
             wanted = self._rounds + 2
@@ -68,7 +69,7 @@ class ApplicationMonitor:
         """One round, on the thread that calls."""
         now = time.time()
         try:
-            news = News.parse(self._take())
+            message = from_json(LiveFiguresMessage, self._take())
         except SessionEndedError:
             self._stopped = True
             with self._lock:
@@ -81,36 +82,36 @@ class ApplicationMonitor:
         else:
             with self._lock:
                 self._snapshot = None
-                self._apply(now, news)
+                self._apply(now, message)
         with self._fetched:
             self._rounds += 1
             self._fetched.notify_all()
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """The application: figures of all queries, without history."""
         with self._lock:
             if self._snapshot is None:
                 now = time.time()
-                self._snapshot = {
-                    "at": now,
-                    "application": self._application,
-                    "executors": [one.snapshot(now) for one in self._executors.values()],
-                    "queries": [self._with_findings(one, now) for one in self._queries.values() if one.is_real_time],
-                }
+                self._snapshot = Snapshot(
+                    at=now,
+                    application=self._application,
+                    executors=tuple(one.figures(now) for one in self._executors.values()),
+                    queries=tuple(self._with_findings(one, now) for one in self._queries.values() if one.is_real_time),
+                )
             return self._snapshot
 
-    def latest(self) -> dict[str, Any]:
-        """A snapshot that knows what has happened until now."""
+    def latest(self) -> Snapshot:
+        """A snapshot that includes everything up to now."""
         self.refresh()
         return self.snapshot()
 
-    def history(self, run_id: str) -> dict[str, Any] | None:
+    def history(self, run_id: str) -> History | None:
         """One query's curves; None if there is no such query."""
         with self._lock:
             query = self._queries.get(run_id)
             return query.history() if query is not None else None
 
-    def query(self, run_id: str) -> dict[str, Any] | None:
+    def query(self, run_id: str) -> QueryFigures | None:
         """One query's figures; None if there is no such real-time query."""
         with self._lock:
             found = self._queries.get(run_id)
@@ -136,10 +137,10 @@ class ApplicationMonitor:
         with self._lock:
             return measured.copy()
 
-    def _with_findings(self, query: QueryFigures, now: float) -> dict[str, Any]:
-        over_a_minute = [one.snapshot(now, "1m") for one in self._executors.values()]
-        findings = find(query.snapshot(now, ("10s", STEADY)), over_a_minute, now)
-        return query.snapshot(now) | {"findings": [finding.to_dict() for finding in findings]}
+    def _with_findings(self, query: QueryMonitor, now: float) -> QueryFigures:
+        over_a_minute = [one.figures(now, "1m") for one in self._executors.values()]
+        findings = find(query.figures(now, ("10s", STEADY)), over_a_minute, now)
+        return query.figures(now, findings=tuple(findings))
 
     def _has_done(self, rounds: int) -> Callable[[], bool]:
         return lambda: self._rounds >= rounds or not self._thread.is_alive()
@@ -153,38 +154,39 @@ class ApplicationMonitor:
         with self._fetched:
             self._fetched.notify_all()
 
-    def _apply(self, now: float, news: News) -> None:
-        series, reads, newest = defaultdict(list), defaultdict(list), defaultdict(list)
-        for one in news.series:
-            series[one.run].append(one)
-        for read in news.reads:
+    def _apply(self, now: float, message: LiveFiguresMessage) -> None:
+        series, reads, latest = defaultdict(list), defaultdict(list), defaultdict(list)
+        for update in message.series:
+            series[update.key.run].append(update)
+        for read in message.reads:
             reads[read.run].append(read)
-        for offset in news.newest:
-            newest[offset.run].append(offset)
-        for event in news.events:
-            self._query(event["run"], now).apply_event(event)
+        for offset in message.latest_offsets:
+            latest[offset.run].append(offset)
+        written = {one.run: one.rows for one in message.written}
+        for event in message.events:
+            self._query(event.run, now).apply_event(event)
         for run in {*series, *reads} - set(self._queries):
             self._query(run, now)
         for run, query in self._queries.items():
-            # The last figures of a query that has ended may come after the news of its end.
+            # The last figures of a query may come after its end has been reported.
             if query.ended_at is None or series[run]:
-                query.apply(now, series[run], reads[run], newest[run], news.written.get(run, 0))
-        for event in news.events:
-            if event["event"] == "terminated":
-                self._queries[event["run"]].end(now)
+                query.apply(now, series[run], reads[run], latest[run], written.get(run, 0))
+        for event in message.events:
+            if isinstance(event, QueryTerminated):
+                self._queries[event.run].end(now)
         self._forget_old_queries()
-        self._apply_executors(now, news)
+        self._apply_executors(now, message)
 
-    def _apply_executors(self, now: float, news: News) -> None:
-        for one in news.executors:
-            self._executors.setdefault(one.id, ExecutorFigures(one.id)).apply(now, one)
+    def _apply_executors(self, now: float, message: LiveFiguresMessage) -> None:
+        for health in message.executors:
+            self._executors.setdefault(health.executor, ExecutorMonitor(health.executor)).apply(now, health)
         for executor in self._executors.values():
             executor.advance(now)
         for gone in [id for id, executor in self._executors.items() if executor.is_gone(now)]:
             del self._executors[gone]
 
-    def _query(self, run_id: str, now: float) -> QueryFigures:
-        return self._queries.setdefault(run_id, QueryFigures(run_id, now))
+    def _query(self, run_id: str, now: float) -> QueryMonitor:
+        return self._queries.setdefault(run_id, QueryMonitor(run_id, now))
 
     def _forget_old_queries(self) -> None:
         ended = [(query.ended_at, run) for run, query in self._queries.items() if query.ended_at is not None]

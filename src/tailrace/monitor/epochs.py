@@ -1,24 +1,17 @@
-"""The epochs of a query, from when its tasks began and ended to read and when the driver did what is between."""
+"""A query's epochs and the pauses between them, from when its tasks read and what the driver did in between."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
 
-from tailrace.monitor.news import ReadNews
+from tailrace.contract.live_figures import ReadProgress
+from tailrace.contract.snapshot import PAUSE_PARTS, Boundary, BoundaryPause, EpochFigures, PauseParts
 
 KEPT_BOUNDARIES = 60
 KEPT_EPOCHS = 3
-
-# What happens between the last row of an epoch and the first of the next, in this order.
-PARTS = {
-    "finish": "tasks end: what is on its way is worked on, state is committed, the sink is flushed",
-    "log": "the sink commits, the driver writes the epoch's offsets and its commit",
-    "plan": "the driver reports the progress, asks the source how far it is, and plans the next epoch",
-    "launch": "its tasks start and find each other, the source and the sink",
-}
 
 
 @dataclass
@@ -29,7 +22,7 @@ class _Span:
 
 @dataclass
 class _Driver:
-    """When the driver was how far with an epoch; None until it is known."""
+    """When the driver reached each step of an epoch; None until it is known."""
 
     launched_us: int | None = None
     finished_us: int | None = None
@@ -43,7 +36,7 @@ class Epochs:
         self.duration_s: float | None = None
         self._spans: dict[int, dict[tuple[str, int], _Span]] = {}
         self._driver: dict[int, _Driver] = {}
-        self._boundaries: dict[int, dict[str, Any]] = {}
+        self._boundaries: dict[int, Boundary] = {}
 
     @property
     def number(self) -> int | None:
@@ -56,15 +49,19 @@ class Epochs:
         )
 
     @property
-    def boundaries(self) -> list[dict[str, Any]]:
-        return [self._boundaries[epoch] for epoch in sorted(self._boundaries)]
+    def boundaries(self) -> tuple[Boundary, ...]:
+        return tuple(self._boundaries[epoch] for epoch in sorted(self._boundaries))
 
-    def apply(self, reads: Iterable[ReadNews]) -> None:
+    @property
+    def current(self) -> EpochFigures:
+        return EpochFigures(self.number, self.began_at, self.duration_s)
+
+    def apply(self, reads: Iterable[ReadProgress]) -> None:
         touched = set()
-        for news in reads:
-            place = news.topic, news.partition
-            self._spans.setdefault(news.epoch, {})[place] = _Span(news.began_us, news.ended_us)
-            touched |= {news.epoch - 1, news.epoch}
+        for read in reads:
+            partition = read.topic, read.partition
+            self._spans.setdefault(read.epoch, {})[partition] = _Span(read.began_us, read.ended_us)
+            touched |= {read.epoch - 1, read.epoch}
         for epoch in touched:
             self._note_boundary(epoch)
         self._forget()
@@ -86,24 +83,24 @@ class Epochs:
         return self._driver.setdefault(epoch, _Driver())
 
     def _note_boundary(self, epoch: int) -> None:
-        """Of an epoch and the one after it, as far as is known: the longest gap of a partition."""
+        """Between an epoch and the next one, as far as is known: the longest pause of a partition."""
         before, after = self._spans.get(epoch, {}), self._spans.get(epoch + 1, {})
-        gaps = [
-            (after[place].began_us - span.ended_us, span.ended_us, after[place].began_us)
-            for place, span in before.items()
-            if span.ended_us and place in after
+        pauses = [
+            (after[partition].began_us - span.ended_us, span.ended_us, after[partition].began_us)
+            for partition, span in before.items()
+            if span.ended_us and partition in after
         ]
-        if gaps:
-            gap_us, ended_us, began_us = max(gaps)
-            self._boundaries[epoch] = {
-                "at": min(ended for _, ended, _ in gaps) / 1e6,
-                "epoch": epoch,
-                "gap_ms": max(0, gap_us) / 1000,
-                "parts_ms": self._parts(epoch, ended_us, began_us),
-            }
+        if pauses:
+            pause_us, ended_us, began_us = max(pauses)
+            self._boundaries[epoch] = Boundary(
+                at=min(ended for _, ended, _ in pauses) / 1e6,
+                epoch=epoch,
+                pause_ms=max(0, pause_us) / 1000,
+                parts_ms=self._parts(epoch, ended_us, began_us),
+            )
 
-    def _parts(self, epoch: int, ended_us: int, began_us: int) -> dict[str, float] | None:
-        """What the gap was made of; None until the driver's side is known."""
+    def _parts(self, epoch: int, ended_us: int, began_us: int) -> PauseParts | None:
+        """What the pause was made of; None until the driver's side is known."""
         old, new = self._driver.get(epoch, _Driver()), self._driver.get(epoch + 1, _Driver())
         if old.finished_us is None or old.committed_us is None or new.launched_us is None:
             return None
@@ -111,7 +108,7 @@ class Epochs:
         # The driver's times are whole milliseconds, and another machine's clock.
         for position in range(1, len(moments)):
             moments[position] = min(max(moments[position], moments[position - 1]), max(began_us, ended_us))
-        return {name: (moments[position + 1] - moments[position]) / 1000 for position, name in enumerate(PARTS)}
+        return PauseParts(*((after - before) / 1000 for before, after in pairwise(moments)))
 
     def _forget(self) -> None:
         for old in sorted(self._spans)[:-KEPT_EPOCHS]:
@@ -122,23 +119,24 @@ class Epochs:
             del self._boundaries[old]
 
 
-def seam_of(boundaries: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The pause at an epoch's end over some boundaries: median, longest, and the median of each part."""
+def pause_of(boundaries: Sequence[Boundary]) -> BoundaryPause | None:
+    """The pause over some boundaries: median, longest, and the median of each part."""
     if not boundaries:
         return None
-    gaps = [one["gap_ms"] for one in boundaries]
-    known = [one["parts_ms"] for one in boundaries if one["parts_ms"]]
-    return {
-        "boundaries": len(gaps),
-        "median_ms": statistics.median(gaps),
-        "max_ms": max(gaps),
-        "last_ms": gaps[-1],
-        "parts_ms": {name: statistics.median(one[name] for one in known) for name in PARTS} if known else None,
-    }
+    pauses = [one.pause_ms for one in boundaries]
+    known = [one.parts_ms for one in boundaries if one.parts_ms]
+    parts = [statistics.median(getattr(one, name) for one in known) for name in PAUSE_PARTS] if known else None
+    return BoundaryPause(
+        boundaries=len(pauses),
+        median_ms=statistics.median(pauses),
+        max_ms=max(pauses),
+        last_ms=pauses[-1],
+        parts_ms=PauseParts(*parts) if parts else None,
+    )
 
 
-def seam_in_words(seam: dict[str, Any]) -> str:
-    parts = seam["parts_ms"]
-    made_of = ": " + ", ".join(f"{name} {parts[name]:,.0f}" for name in PARTS) if parts else ""
-    of = f" (median of {seam['boundaries']}, longest {seam['max_ms']:,.0f})" if seam["boundaries"] > 1 else ""
-    return f"{seam['median_ms']:,.0f} ms{of}{made_of}"
+def pause_in_words(pause: BoundaryPause) -> str:
+    parts = pause.parts_ms
+    made_of = ": " + ", ".join(f"{name} {getattr(parts, name):,.0f}" for name in PAUSE_PARTS) if parts else ""
+    of = f" (median of {pause.boundaries}, longest {pause.max_ms:,.0f})" if pause.boundaries > 1 else ""
+    return f"{pause.median_ms:,.0f} ms{of}{made_of}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from hdrh.histogram import HdrHistogram
 
-# As the plugin's `Counts` has them: microseconds to two significant digits, up to 19 hours.
+from tailrace.contract.snapshot import Distribution
+
+# As in the plugin's `Buckets`: microseconds to two significant digits, up to 19 hours. Both are held to the same
+# test vector, tests/buckets.json.
 SUB_BUCKET_BITS = 7
 LONGEST_US = (1 << 36) - 1
 DIGITS = 2
@@ -52,15 +54,15 @@ class Histogram:
         """The longest duration that counts as equal to the one at this percentile; None if there is none."""
         return self._percentiles_ms([percentile])[0] if self.count else None
 
-    def summary(self) -> dict[str, Any] | None:
+    def distribution(self) -> Distribution | None:
         """Count, mean and percentiles; None if nothing was recorded."""
         if not self.count:
             return None
         total_us = sum(_middle_us(bucket) * count for bucket, count in self._counts.items())
         percentiles = zip(PERCENTILES, self._percentiles_ms(list(PERCENTILES.values())), strict=True)
-        return {"count": self.count, "mean_ms": round(total_us / self.count / 1000, 4), **dict(percentiles)}
+        return Distribution(self.count, round(total_us / self.count / 1000, 4), **dict(percentiles))
 
-    def counts_below(self, bounds_ms: list[float]) -> list[int]:
+    def counts_below(self, bounds_ms: Sequence[float]) -> list[int]:
         """How many durations lie up to each bound and above the one before, and at the end how many above all."""
         counts = [0] * (len(bounds_ms) + 1)
         for bucket, count in self._counts.items():

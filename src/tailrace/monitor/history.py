@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cached_property
-from typing import Any
 
+from tailrace.contract.snapshot import Distribution, Heatmap, History
 from tailrace.monitor.histogram import Histogram
 
 HISTORY_S = 600
-HEATMAP_BOUNDS_MS = [0.5 * 2 ** (step / 2) for step in range(35)]
-CURVES = ("p50_ms", "p99_ms", "p999_ms", "max_ms")
+HEATMAP_BOUNDS_MS = tuple(0.5 * 2 ** (step / 2) for step in range(35))
 
 
 class Second:
-    """What came within a second; what is worked out of it is kept, because pages ask for all of them every second."""
+    """What came within a second. What is computed from it is kept, because pages ask for all seconds every second."""
 
     def __init__(self, at: float) -> None:
         self.at = at
@@ -24,27 +23,31 @@ class Second:
         self.lag_rows: int | None = None
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
-        return self.end_to_end.summary() or {}
+    def distribution(self) -> Distribution | None:
+        return self.end_to_end.distribution()
 
     @cached_property
-    def heat(self) -> list[int]:
-        return self.end_to_end.counts_below(HEATMAP_BOUNDS_MS)
+    def heat(self) -> tuple[int, ...]:
+        return tuple(self.end_to_end.counts_below(HEATMAP_BOUNDS_MS))
 
 
-class History:
+class Seconds:
     def __init__(self) -> None:
         self._seconds: deque[Second] = deque(maxlen=HISTORY_S)
 
     def add(self, second: Second) -> None:
         self._seconds.append(second)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "at": [second.at for second in self._seconds],
-            **{key: [second.summary.get(key) for second in self._seconds] for key in CURVES},
-            "rows_in": [second.rows_in for second in self._seconds],
-            "rows_out": [second.rows_out for second in self._seconds],
-            "lag_rows": [second.lag_rows for second in self._seconds],
-            "heatmap": {"bounds_ms": HEATMAP_BOUNDS_MS, "counts": [second.heat for second in self._seconds]},
-        }
+    def history(self) -> History:
+        found = [second.distribution for second in self._seconds]
+        return History(
+            at=tuple(second.at for second in self._seconds),
+            p50_ms=tuple(one.p50_ms if one else None for one in found),
+            p99_ms=tuple(one.p99_ms if one else None for one in found),
+            p999_ms=tuple(one.p999_ms if one else None for one in found),
+            max_ms=tuple(one.max_ms if one else None for one in found),
+            rows_in=tuple(second.rows_in for second in self._seconds),
+            rows_out=tuple(second.rows_out for second in self._seconds),
+            lag_rows=tuple(second.lag_rows for second in self._seconds),
+            heatmap=Heatmap(HEATMAP_BOUNDS_MS, tuple(second.heat for second in self._seconds)),
+        )

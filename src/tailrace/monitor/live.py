@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -12,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tailrace._spark.plugin import LIVE_FIGURES_CLASS, is_loaded, jvm_object
 from tailrace._version import __version__
+from tailrace.contract.snapshot import Application
 from tailrace.errors import TailraceError
 from tailrace.monitor.application import ApplicationMonitor, SessionEndedError
 
@@ -63,20 +63,20 @@ def _taker(context: SparkContext) -> Callable[[], str]:
     return take
 
 
-def _described(context: SparkContext) -> dict[str, Any]:
-    return {
-        "id": context.applicationId,
-        "name": context.appName,
-        "master": context.master,
-        "spark_version": context.version,
-        "tailrace_version": __version__,
-    }
+def _described(context: SparkContext) -> Application:
+    return Application(
+        id=str(context.applicationId),
+        name=str(context.appName),
+        master=str(context.master),
+        spark_version=str(context.version),
+        tailrace_version=__version__,
+    )
 
 
 def _require_plugin(context: SparkContext) -> None:
     if not is_loaded(context):
         raise TailraceError(
             "TAILRACE_SESSION_NOT_CONFIGURED",
-            "this Spark session runs without Tailrace's plugin, so that nothing is timed.",
+            "this Spark session runs without Tailrace's plugin, so nothing is timed.",
             "make the session with tailrace.configure(SparkSession.builder…).getOrCreate().",
         )

@@ -1,21 +1,23 @@
-"""`latency` and `measure`: a query's figures, for the one who has the query in hand."""
+"""`latency` and `measure`: the figures of a query in this process."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tailrace.contract.snapshot import QueryFigures
 from tailrace.errors import TailraceError
 from tailrace.monitor.application import ApplicationMonitor
 from tailrace.monitor.live import monitor_of, session_of_this_process
 from tailrace.monitor.measured import Measured
 from tailrace.monitor.report import Latency
+from tailrace.monitor.traffic import query_window
 
-# The first news of a query come with its first epoch's plan.
+# A query becomes known when its first epoch is planned.
 KNOWN_WITHIN_S = 10.0
 
 
@@ -63,15 +65,9 @@ class Measurement:
         figures = _figures(self._monitor, self._query)
         measured = self._monitor.measured(self._measured)
         seconds = (self._ended or time.time()) - self._begun
-        window: dict[str, Any] = {
-            "seconds": seconds,
-            "rows_in": measured.rows_in,
-            "rows_out": measured.rows_out,
-            "rows_in_per_s": measured.rows_in / seconds,
-            "rows_out_per_s": measured.rows_out / seconds,
-            **{name: histogram.summary() for name, histogram in measured.figures.items()},
-        }
-        figures["windows"]["measured"] = window
+        distributions = {name: histogram.distribution() for name, histogram in measured.figures.items()}
+        window = query_window(seconds, measured.rows_in, measured.rows_out, distributions)
+        figures = replace(figures, windows={**figures.windows, "measured": window})
         return Latency(figures, lambda figure, _: measured.figures[figure], "measured")
 
 
@@ -90,8 +86,8 @@ def measure(query: StreamingQuery) -> Iterator[Measurement]:
     if not query.isActive:
         raise TailraceError(
             "TAILRACE_QUERY_ENDED",
-            f"the query {query.name or query.id} has ended, so that there is nothing to measure.",
-            "start it first; what was recorded before is still told by tailrace.latency(query).",
+            f"the query {query.name or query.id} has ended, so there is nothing to measure.",
+            "start it first; tailrace.latency(query) still has what was recorded before.",
         )
     _figures(monitor, query)
     measurement = Measurement(monitor, query)
@@ -101,7 +97,7 @@ def measure(query: StreamingQuery) -> Iterator[Measurement]:
         measurement._end()
 
 
-def _figures(monitor: ApplicationMonitor, query: StreamingQuery) -> dict[str, Any]:
+def _figures(monitor: ApplicationMonitor, query: StreamingQuery) -> QueryFigures:
     """Of a query that may have been started a moment ago."""
     deadline = time.monotonic() + KNOWN_WITHIN_S
     while (found := monitor.query(str(query.runId))) is None:

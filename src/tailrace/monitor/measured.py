@@ -1,24 +1,23 @@
-"""The figures of a query, and those of a stretch of its run."""
+"""The figures of a stretch of a query's run."""
 
 from __future__ import annotations
 
+from tailrace.contract.live_figures import SeriesUpdate
+from tailrace.contract.snapshot import FIGURES
 from tailrace.monitor.histogram import Histogram
-from tailrace.monitor.news import SeriesNews
-
-FIGURES = ("source_queue", "processing", "end_to_end", "sink", "acknowledgement", "python", "shuffle")
 
 
 class Measured:
-    """What was recorded while somebody measured."""
+    """What was recorded during a measurement."""
 
     def __init__(self) -> None:
         self.figures: dict[str, Histogram] = {figure: Histogram() for figure in FIGURES}
         self.rows_in = 0
         self.rows_out = 0
 
-    def add(self, news: SeriesNews) -> None:
-        if news.key.figure in self.figures:
-            self.figures[news.key.figure].add(news.counts)
+    def add(self, update: SeriesUpdate) -> None:
+        if update.key.figure in self.figures:
+            self.figures[update.key.figure].add(update.counts)
 
     def copy(self) -> Measured:
         copied = Measured()

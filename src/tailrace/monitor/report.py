@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from hdrh.histogram import HdrHistogram
 
+from tailrace.contract.codec import encode, to_json
+from tailrace.contract.findings import Finding
+from tailrace.contract.snapshot import (
+    FIGURES,
+    Distribution,
+    PartitionFigures,
+    PartitionWindow,
+    QueryFigures,
+    QueryStatus,
+    QueryWindow,
+    StageFigures,
+    StageWindow,
+)
 from tailrace.errors import TailraceError
-from tailrace.monitor.epochs import seam_in_words
+from tailrace.monitor.epochs import pause_in_words
 from tailrace.monitor.histogram import PERCENTILES, Histogram
-from tailrace.monitor.measured import FIGURES
 from tailrace.monitor.rolling import WINDOWS
 
 if TYPE_CHECKING:
@@ -38,7 +50,7 @@ class Latency:
 
     def __init__(
         self,
-        query: Mapping[str, Any],
+        query: QueryFigures,
         histogram: Callable[[str, str], Histogram],
         window: str = "10s",
     ) -> None:
@@ -48,77 +60,82 @@ class Latency:
         self.window = window
 
     @property
-    def status(self) -> str:
+    def status(self) -> QueryStatus:
         """ "starting", "running", "lagging", "ended" or "failed"."""
-        return str(self._query["status"])
+        return self._query.status
 
     @property
-    def findings(self) -> list[dict[str, Any]]:
-        """What causes the tail. Each finding has a code, a title, its evidence and a remedy."""
-        return list(self._query["findings"])
+    def findings(self) -> list[Finding]:
+        """What causes the tail. Each finding has a code, a title, its evidence (`detail`) and a fix."""
+        return list(self._query.findings)
 
     @property
     def lag_rows(self) -> int | None:
-        """How many rows the query is behind the newest offsets; None if unknown."""
-        lag: int | None = self._query["lag_rows"]
-        return lag
+        """How many rows the query is behind the latest offsets; None if unknown."""
+        return self._query.lag_rows
 
     @property
-    def seam_ms(self) -> float | None:
-        """How long nothing is read at the end of an epoch: the median of the last boundaries."""
-        return self._query["seam"]["median_ms"] if self._query["seam"] else None
+    def pause_ms(self) -> float | None:
+        """How long nothing is read at an epoch boundary: the median of the last ones."""
+        return self._query.pause.median_ms if self._query.pause else None
 
     @property
     def rows_in_per_s(self) -> float:
         """Rows read per second."""
-        return float(self._query["windows"][self.window]["rows_in_per_s"])
+        return self._window().rows_in_per_s
 
     @property
     def rows_out_per_s(self) -> float:
         """Rows written per second."""
-        return float(self._query["windows"][self.window]["rows_out_per_s"])
+        return self._window().rows_out_per_s
 
     @property
     def p50_ms(self) -> float | None:
         """The median of the end-to-end latency; None if nothing was recorded."""
-        return self.figure("end_to_end").get("p50_ms")
+        return self._end_to_end.p50_ms if self._end_to_end else None
 
     @property
     def p99_ms(self) -> float | None:
         """The 99th percentile of the end-to-end latency; None if nothing was recorded."""
-        return self.figure("end_to_end").get("p99_ms")
+        return self._end_to_end.p99_ms if self._end_to_end else None
 
     @property
     def p999_ms(self) -> float | None:
         """The 99.9th percentile of the end-to-end latency; None if nothing was recorded."""
-        return self.figure("end_to_end").get("p999_ms")
+        return self._end_to_end.p999_ms if self._end_to_end else None
 
     @property
     def max_ms(self) -> float | None:
         """The maximum of the end-to-end latency; None if nothing was recorded."""
-        return self.figure("end_to_end").get("max_ms")
+        return self._end_to_end.max_ms if self._end_to_end else None
 
-    def figure(self, name: str, window: str | None = None) -> dict[str, float]:
-        """Count, mean and percentiles of one figure; empty if nothing was recorded."""
+    def figure(self, name: str, window: str | None = None) -> Distribution | None:
+        """Count, mean and percentiles of one figure; None if nothing was recorded."""
         _require(window or self.window)
         if name not in FIGURES:
             raise TailraceError(
                 "TAILRACE_UNKNOWN_FIGURE", f"there is no figure '{name}'.", f"choose one of {', '.join(FIGURES)}."
             )
-        return dict(self._query["windows"][window or self.window][name] or {})
+        return self._window(window).figure(name)
 
     def histogram(self, name: str = "end_to_end", window: str | None = None) -> HdrHistogram:
         """One figure as an `HdrHistogram` in microseconds."""
         self.figure(name, window)
         return self._histogram(name, window or self.window).to_hdr()
 
-    def to_dict(self) -> dict[str, Any]:
+    @property
+    def figures(self) -> QueryFigures:
         """Every figure in every window, also by stage and by partition."""
-        return dict(self._query)
+        return self._query
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        encoded: dict[str, Any] = encode(self._query)
+        return encoded
 
     def to_json(self, indent: int | None = None) -> str:
         """The same as JSON."""
-        return json.dumps(self._query, indent=indent)
+        return to_json(self._query, indent)
 
     def to_pandas(self, of: str = "figures") -> pd.DataFrame:
         """A data frame with a row per figure; with `of="partitions"` or `of="stages"`, a row per partition or stage."""
@@ -126,11 +143,11 @@ class Latency:
 
         match of:
             case "figures":
-                rows = [{"figure": name, **self.figure(name)} for name in FIGURES if self.figure(name)]
+                rows = [{"figure": name, **encode(found)} for name in FIGURES if (found := self.figure(name))]
             case "partitions":
-                rows = [self._flat(one, ("topic", "partition", "lag_rows")) for one in self._query["partitions"]]
+                rows = [self._flat(one, ("topic", "partition", "lag_rows")) for one in self._query.partitions]
             case "stages":
-                rows = [self._flat(one, ("stage",)) for one in self._query["stages"]]
+                rows = [self._flat(one, ("stage",)) for one in self._query.stages]
             case _:
                 raise TailraceError(
                     "TAILRACE_UNKNOWN_FIGURE", f"there are no rows of '{of}'.", "choose figures, partitions or stages."
@@ -139,55 +156,58 @@ class Latency:
 
     def to_text(self) -> str:
         """The table that `print` shows."""
-        window = self._query["windows"][self.window]
         lines = [
-            f"{self._query['name'] or self._query['id']}: {self.status}{self._epoch()}",
-            f"in {window['rows_in_per_s']:,.1f} rows/s, out {window['rows_out_per_s']:,.1f} rows/s, "
+            f"{self._query.label}: {self.status}{self._epoch()}",
+            f"in {self.rows_in_per_s:,.1f} rows/s, out {self.rows_out_per_s:,.1f} rows/s, "
             f"lag {'not known' if self.lag_rows is None else f'{self.lag_rows:,} rows'}",
-            *self._seam(),
+            *self._pause(),
             "",
             f"{'ms, ' + self._window_in_words():<26}" + "".join(f"{label:>9}" for label in COLUMNS.values()),
         ]
         figures = [
-            f"  {LABELS[name]:<24}" + "".join(f"{found[key]:>9,.1f}" for key in PERCENTILES)
+            f"  {LABELS[name]:<24}" + "".join(f"{getattr(found, key):>9,.1f}" for key in PERCENTILES)
             for name in FIGURES
             if (found := self.figure(name))
         ]
         lines += figures or ["  nothing was recorded"]
         for finding in self.findings:
-            lines += [
-                "",
-                f"{finding['title']}  [{finding['code']}]",
-                f"  {finding['evidence']}",
-                f"  → {finding['remedy']}",
-            ]
-        if self._query["error"]:
-            lines += ["", f"failed: {str(self._query['error']).splitlines()[0]}"]
+            lines += ["", f"{finding.title}  [{finding.code}]", f"  {finding.detail}", f"  → {finding.fix}"]
+        if self._query.error:
+            lines += ["", f"failed: {self._query.error.splitlines()[0]}"]
         return "\n".join(lines)
 
     __str__ = to_text
 
     def __repr__(self) -> str:
-        return f"<Latency of {self._query['name'] or self._query['id']}: {self.status}, p99 {self.p99_ms} ms>"
+        return f"<Latency of {self._query.label}: {self.status}, p99 {self.p99_ms} ms>"
+
+    @property
+    def _end_to_end(self) -> Distribution | None:
+        return self._window().end_to_end
+
+    def _window(self, name: str | None = None) -> QueryWindow:
+        return self._query.windows[name or self.window]
 
     def _epoch(self) -> str:
-        number = self._query["epoch"]["number"]
+        number = self._query.epoch.number
         return "" if number is None else f", epoch {number}"
 
-    def _seam(self) -> list[str]:
-        seam = self._query["seam"]
-        return [f"pause between epochs {seam_in_words(seam)}"] if seam else []
+    def _pause(self) -> list[str]:
+        pause = self._query.pause
+        return [f"pause between epochs {pause_in_words(pause)}"] if pause else []
 
     def _window_in_words(self) -> str:
         return {"10s": "last 10 s", "1m": "last minute", "run": "whole run"}.get(self.window, self.window)
 
-    def _flat(self, part: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-        row = {key: part[key] for key in keys}
-        for name, found in part["windows"][self.window].items():
-            if isinstance(found, dict):
-                row |= {f"{name}_{key}": found[key] for key in PERCENTILES}
+    def _flat(self, part: PartitionFigures | StageFigures, keys: tuple[str, ...]) -> dict[str, Any]:
+        row = {key: getattr(part, key) for key in keys}
+        window: PartitionWindow | StageWindow = part.windows[self.window]
+        for field in fields(window):
+            found = getattr(window, field.name)
+            if isinstance(found, Distribution):
+                row |= {f"{field.name}_{key}": getattr(found, key) for key in PERCENTILES}
             elif found is not None:
-                row[name] = found
+                row[field.name] = found
         return row
 
 

@@ -1,15 +1,15 @@
-"""All durations of a run, found by what they are about."""
+"""All durations of a run, by what they are about."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from tailrace.contract.live_figures import Buckets, SeriesKey
 from tailrace.monitor.histogram import Histogram
-from tailrace.monitor.news import SeriesKey
 from tailrace.monitor.rolling import RollingHistogram
 
-Place = tuple[str, int]
+SourcePartition = tuple[str, int]
 """Topic and partition."""
 
 
@@ -19,13 +19,13 @@ class SeriesTable:
     def __init__(self) -> None:
         self._all: dict[SeriesKey, RollingHistogram] = {}
         self._of_figure: dict[str, list[RollingHistogram]] = defaultdict(list)
-        self._of_place: dict[tuple[str, Place], list[RollingHistogram]] = defaultdict(list)
+        self._of_partition: dict[tuple[str, SourcePartition], list[RollingHistogram]] = defaultdict(list)
         self._of_stage: dict[tuple[str, int], dict[int, RollingHistogram]] = defaultdict(dict)
 
     def __iter__(self) -> Iterator[RollingHistogram]:
         return iter(self._all.values())
 
-    def add(self, now: float, key: SeriesKey, counts: dict[int, int]) -> None:
+    def add(self, now: float, key: SeriesKey, counts: Buckets) -> None:
         if key not in self._all:
             self._register(key, RollingHistogram())
         self._all[key].add(now, counts)
@@ -33,8 +33,8 @@ class SeriesTable:
     def of_figure(self, figure: str, window: str) -> Histogram:
         return _merged(self._of_figure.get(figure, ()), window)
 
-    def of_place(self, figure: str, place: Place, window: str) -> Histogram:
-        return _merged(self._of_place.get((figure, place), ()), window)
+    def of_partition(self, figure: str, partition: SourcePartition, window: str) -> Histogram:
+        return _merged(self._of_partition.get((figure, partition), ()), window)
 
     def of_stage(self, figure: str, stage: int, window: str) -> Histogram:
         return _merged(self._of_stage.get((figure, stage), {}).values(), window)
@@ -50,7 +50,7 @@ class SeriesTable:
         self._all[key] = series
         self._of_figure[key.figure].append(series)
         if key.topic:
-            self._of_place[key.figure, (key.topic, key.partition)].append(series)
+            self._of_partition[key.figure, (key.topic, key.partition)].append(series)
         else:
             self._of_stage[key.figure, key.stage][key.partition] = series
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tailrace.check.description import Operator, QueryShape, Stage
+from tailrace.check.description import QueryShape
+from tailrace.contract.query_description import Operator, Stage
 from tailrace.size.load import bad_size
 
 

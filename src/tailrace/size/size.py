@@ -70,7 +70,7 @@ def size(
 
 def _load_of(query: StreamingQuery) -> Load:
     try:
-        return load_of_run(latency(query).to_dict())
+        return load_of_run(latency(query).figures)
     except NotReadyError:
         # A micro-batch query is not timed.
         return Load()

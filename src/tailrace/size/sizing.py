@@ -11,7 +11,7 @@ from typing import Any
 
 from tailrace.check.boundary_estimate import estimated_gap_ms
 from tailrace.check.description import QueryShape
-from tailrace.monitor.findings import Finding
+from tailrace.contract.findings import Finding
 from tailrace.size.data import dict_of
 from tailrace.size.findings import find
 from tailrace.size.interval import INTERVALS_S, Interval

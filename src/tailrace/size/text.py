@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tailrace.check.formatting import duration_in_words, size_in_words
-from tailrace.monitor.findings import milliseconds
+from tailrace.monitor.wording import milliseconds
 from tailrace.size.memory import BASE_BYTES, GIB, MIB, STATE_OVERHEAD, TASK_BYTES
 from tailrace.size.rounding import short_duration, short_number
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def text_of(size: Sizing) -> str:
     parts = [_slots_text(size), _cores_text(size), _memory_text(size), _intervals_text(size)]
     for one in size.findings:
-        parts.append([f"{one.title}  [{one.code}]", *_prose(one.evidence), *_prose(f"→ {one.remedy}")])
+        parts.append([f"{one.title}  [{one.code}]", *_prose(one.detail), *_prose(f"→ {one.fix}")])
     return "\n\n".join("\n".join(lines) for lines in parts)
 
 

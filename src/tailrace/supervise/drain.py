@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tailrace._spark.plugin import DRAINS_CLASS, is_loaded, jvm_object
+from tailrace.contract.drains import Drained
 from tailrace.errors import ConfigurationError, DrainError, NothingToDrainError
 from tailrace.monitor.live import session_of_this_process
 
 LOOKS_EVERY_S = 0.01
-
-
-@dataclass(frozen=True)
-class Drained:
-    """A query that was drained: everything it had read is committed."""
-
-    query: str
-    run_id: str
-    epoch: int | None
-    """The last committed epoch; None if there was none."""
-    seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        committed = "nothing to commit" if self.epoch is None else f"epoch {self.epoch} committed"
-        return f"{self.query}: drained in {self.seconds:.1f} s, {committed}"
 
 
 def drain(query: StreamingQuery, *, timeout_s: float = 60.0) -> Drained:

@@ -8,33 +8,33 @@ import os
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any
 
 from tailrace._process import dashboards
 from tailrace._process.http_client import no_dashboard_at, open_url
+from tailrace.contract.codec import from_json, to_json
+from tailrace.contract.drains import DrainAnswer, Drained, DrainRefusal, DrainRequest
 from tailrace.errors import TailraceError
 
 TOKEN_VARIABLE = "TAILRACE_TOKEN"  # noqa: S105
 ANSWER_TAKES_S = 10
 
 
-def drain_at(url: str, query: str | None, timeout_s: float, token: str = "") -> list[dict[str, Any]]:
+def drain_at(url: str, query: str | None, timeout_s: float, token: str = "") -> list[Drained]:
     """Drain as the application itself would; without `token`, with the one that this user's machine knows."""
     url = url if "//" in url else f"http://{url}"
     request = urllib.request.Request(  # noqa: S310
         urllib.parse.urljoin(url, "/api/drain"),
-        data=json.dumps({"query": query, "timeout_s": timeout_s}).encode(),
+        data=to_json(DrainRequest(query, timeout_s)).encode(),
         headers={"authorization": f"Bearer {token or _token_for(url)}", "content-type": "application/json"},
     )
     try:
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
             raise ValueError("it is not an http address")
         with open_url(request, timeout_s + ANSWER_TAKES_S) as answer:
-            drained: list[dict[str, Any]] = json.load(answer)["drained"]
-            return drained
+            return list(from_json(DrainAnswer, answer.read()).drained)
     except urllib.error.HTTPError as refused:
         raise _refusal(url, refused) from None
-    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as failure:
+    except (OSError, ValueError, http.client.HTTPException) as failure:
         raise no_dashboard_at(url, failure) from None
 
 
@@ -56,8 +56,8 @@ def _refusal(url: str, refused: urllib.error.HTTPError) -> TailraceError:
         )
     try:
         error = json.load(refused)["error"]
-        detail = json.loads(error) if refused.code == 409 else {}
-        return TailraceError(detail["code"], detail["problem"], detail["fix"])
+        refusal = from_json(DrainRefusal, error)
+        return TailraceError(refusal.code, refusal.problem, refusal.fix)
     except (OSError, ValueError, KeyError, TypeError):
         return TailraceError(
             "TAILRACE_DRAIN_FAILED",

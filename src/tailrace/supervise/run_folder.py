@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import logging
 import os
 import sys
@@ -16,13 +15,25 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tailrace.contract.codec import to_json
+from tailrace.contract.run_folder import (
+    DashboardReport,
+    ExitReport,
+    FailureReport,
+    LastRun,
+    PartitionOffset,
+    StartedQueries,
+    StartedQuery,
+)
+from tailrace.contract.snapshot import QueryFigures, Snapshot
+
 FOLDER_VARIABLE = "TAILRACE_RUN_FOLDER"
 DASHBOARD, QUERIES, FAILURE, EXIT = "dashboard.json", "queries.json", "failure.json", "exit.json"
 LONGEST_MESSAGE = 100_000
 
 logger = logging.getLogger(__name__)
-_queries: dict[str, dict[str, Any]] = {}
-_snapshot: Callable[[], dict[str, Any]] | None = None
+_queries: dict[str, StartedQuery] = {}
+_snapshot: Callable[[], Snapshot] | None = None
 
 
 def is_supervised() -> bool:
@@ -31,7 +42,7 @@ def is_supervised() -> bool:
 
 def report_dashboard(url: str, token: str) -> None:
     """Where the supervisor asks for the queries' health, and the token that it needs to drain them."""
-    _write(DASHBOARD, {"url": url, "token": token})
+    _write(DASHBOARD, DashboardReport(url, token))
 
 
 def report_query(query: StreamingQuery) -> None:
@@ -43,16 +54,12 @@ def report_query(query: StreamingQuery) -> None:
     except Exception:
         logger.debug("The checkpoint of %s is unknown", query.name, exc_info=True)
         checkpoint = ""
-    _queries[str(query.runId)] = {
-        "name": query.name,
-        "id": str(query.id),
-        "run_id": str(query.runId),
-        "checkpoint": checkpoint,
-    }
-    _write(QUERIES, list(_queries.values()))
+    run_id = str(query.runId)
+    _queries[run_id] = StartedQuery(query.name, str(query.id), run_id, checkpoint)
+    _write(QUERIES, StartedQueries(tuple(_queries.values())))
 
 
-def report_exit(snapshot: Callable[[], dict[str, Any]]) -> None:
+def report_exit(snapshot: Callable[[], Snapshot]) -> None:
     """From now on, report the exception that ends the script, and the state of its queries when the process exits."""
     global _snapshot
     is_first, _snapshot = _snapshot is None, snapshot
@@ -61,7 +68,7 @@ def report_exit(snapshot: Callable[[], dict[str, Any]]) -> None:
     before = sys.excepthook
 
     def hook(kind: type[BaseException], failure: BaseException, trace: TracebackType | None) -> None:
-        _write(FAILURE, {"type": kind.__name__, "message": str(failure)[:LONGEST_MESSAGE]})
+        _write(FAILURE, FailureReport(kind.__name__, str(failure)[:LONGEST_MESSAGE]))
         before(kind, failure, trace)
 
     sys.excepthook = hook
@@ -72,14 +79,19 @@ def _report_final_queries() -> None:
     # The JVM may already be gone.
     with contextlib.suppress(Exception):
         if _snapshot is not None:
-            _write(EXIT, [_final_state(query) for query in _snapshot()["queries"]])
+            _write(EXIT, ExitReport(tuple(map(last_run_of, _snapshot().queries))))
 
 
-def _final_state(query: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: query[key] for key in ("name", "id", "run_id", "status")}
-    error = query["error"]
-    read_to = [{key: one[key] for key in ("topic", "partition", "offset")} for one in query["partitions"]]
-    return {**kept, "error": error[:LONGEST_MESSAGE] if error else None, "read_to": read_to}
+def last_run_of(query: QueryFigures) -> LastRun:
+    return LastRun(
+        name=query.name,
+        id=query.id,
+        run_id=query.run_id,
+        status=query.status,
+        error=query.error[:LONGEST_MESSAGE] if query.error else None,
+        started_at=query.started_at,
+        partitions=tuple(PartitionOffset(one.topic, one.partition, one.offset) for one in query.partitions),
+    )
 
 
 def _write(name: str, content: Any) -> None:
@@ -90,7 +102,7 @@ def _write(name: str, content: Any) -> None:
     try:
         handle, written = tempfile.mkstemp(dir=folder)  # readable only by this user, from the first byte
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file)
+            file.write(to_json(content))
         Path(written).replace(Path(folder) / name)
     except OSError:
         logger.debug("%s could not be written for the supervisor", name, exc_info=True)

@@ -14,7 +14,7 @@ import tailrace
 from tailrace import EmbeddedKafka, TailraceError
 from tailrace.check.check import verdict_on
 from tailrace.check.facts import facts_of
-from tailrace.check.findings import Severity
+from tailrace.contract.findings import Severity
 from tailrace.demo.query import decide, read_payments, write_decisions
 from tests.helpers.check_cases import ALLOWED, BLOCKED, Case, World, settings_of
 from tests.helpers.topics import Collector, new_topic, produce
@@ -40,7 +40,7 @@ def test_what_is_blocked_does_not_start(case: Case, spark: SparkSession, kafka: 
         there = sorted(str(path) for path in tmp_path.rglob("*"))
         verdict = verdict_on(facts_of(writer), spark)
         assert [finding.code for finding in verdict.of(Severity.BLOCKING)] == [case.code], verdict
-        assert all(finding.change for finding in verdict.of(Severity.BLOCKING))
+        assert all(finding.fix for finding in verdict.of(Severity.BLOCKING))
         assert "Exec" not in str(verdict)
         with pytest.raises(TailraceError) as failure:
             writer.start()

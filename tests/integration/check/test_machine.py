@@ -28,13 +28,13 @@ def test_a_healthy_machine(kafka: EmbeddedKafka) -> None:
     answer = json.loads(result.stdout)
     assert result.returncode == 0, answer
     assert answer["healthy"] is True
-    findings = {finding["name"]: finding for finding in answer["findings"]}
-    assert set(findings) == {
+    requirements = {one["name"]: one for one in answer["requirements"]}
+    assert set(requirements) == {
         *("Python", "Java", "PySpark", "Plugin", "Kafka connector"),
         *("Session", "Task slots", "Kafka broker", "Checkpoint disk"),
     }
-    assert all(finding["ok"] for finding in findings.values())
-    assert kafka.bootstrap_servers in findings["Kafka broker"]["detail"]
+    assert all(one["ok"] for one in requirements.values())
+    assert kafka.bootstrap_servers in requirements["Kafka broker"]["detail"]
 
 
 def test_java_11(java_11: Path) -> None:
@@ -63,16 +63,16 @@ def test_wrong_bootstrap_servers_and_a_read_only_checkpoint_folder(java_11: Path
         env={"JAVA_HOME": str(java_11)},
     )
     assert result.returncode == 1
-    findings = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
-    assert not findings["Kafka broker"]["ok"]
-    assert "127.0.0.1:1" in findings["Kafka broker"]["detail"]
-    assert not findings["Checkpoint disk"]["ok"]
-    assert findings["Checkpoint disk"]["fix"]
+    requirements = {one["name"]: one for one in json.loads(result.stdout)["requirements"]}
+    assert not requirements["Kafka broker"]["ok"]
+    assert "127.0.0.1:1" in requirements["Kafka broker"]["detail"]
+    assert not requirements["Checkpoint disk"]["ok"]
+    assert requirements["Checkpoint disk"]["fix"]
 
 
 def test_a_master_that_is_not_there() -> None:
     result = tailrace_cli("doctor", "--json", "--master", "nonsense", env=dict(os.environ))
     assert result.returncode == 1
-    findings = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
-    assert not findings["Session"]["ok"]
-    assert "nonsense" in findings["Session"]["detail"]
+    requirements = {one["name"]: one for one in json.loads(result.stdout)["requirements"]}
+    assert not requirements["Session"]["ok"]
+    assert "nonsense" in requirements["Session"]["detail"]

@@ -67,7 +67,7 @@ def test_every_query_of_a_script_is_checked(app: Path, arguments: list[str], tmp
     [sort, slots] = [finding for finding in ordered["findings"] if finding["severity"] == "blocking"]
     assert (sort["code"], sort["line"]) == ("TAILRACE_UNSUPPORTED_OPERATOR", line_of("ordered = counts"))
     assert slots["code"] == "TAILRACE_TOO_FEW_SLOTS"
-    assert "4 by 'counts'" in slots["problem"], "both would run at the same time"
+    assert "4 by 'counts'" in slots["detail"], "both would run at the same time"
     assert report["micro_batch"] == [line_of("values.writeStream")]
     assert list(tmp_path.iterdir()) == [], "neither sinks nor checkpoints are touched"
     assert list(app.parent.iterdir()) == [app]

@@ -152,7 +152,7 @@ def test_a_micro_batch_query_that_runs(world: World) -> None:
     with running(writer.queryName("batches")) as query:
         query.processAllAvailable()
         verdict = tailrace.check(query, from_micro_batch=True)
-    places = {finding.where for finding in verdict.findings if finding.code == "TAILRACE_FROM_MICRO_BATCH"}
+    places = {finding.title for finding in verdict.findings if finding.code == "TAILRACE_FROM_MICRO_BATCH"}
     assert {"trigger", "output mode", "duplicates", "checkpoint", "latency", "task slots"} == places
     blocking = {finding.code for finding in verdict.findings if finding.severity == "blocking"}
     assert blocking == {"TAILRACE_OUTPUT_MODE", "TAILRACE_CHECKPOINT_FORMAT"}

@@ -6,6 +6,7 @@ import copy
 import re
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
+from tailrace.contract.codec import decode, encode
+from tailrace.contract.snapshot import Application, History, Snapshot
 from tailrace.dashboard import Dashboard, serve
 from tests.helpers.browser import ARGUMENTS, browser_path
 from tests.helpers.synthetic_monitor import SyntheticMonitor, dist, make_query, window
@@ -41,10 +44,10 @@ class Understudy:
 
     shown: SyntheticMonitor
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         return self.shown.snapshot()
 
-    def history(self, run_id: str) -> dict[str, Any] | None:
+    def history(self, run_id: str) -> History | None:
         return self.shown.history(run_id)
 
 
@@ -268,13 +271,12 @@ def test_the_heat_map_has_many_shades_and_gaps(page: Page) -> None:
 
 def test_a_gap_in_the_records_is_a_gap_in_the_curves(open_page: Open) -> None:
     class Gappy(SyntheticMonitor):
-        def history(self, run_id: str) -> dict[str, Any] | None:
-            curves = super().history(run_id)
-            assert curves is not None
+        def history(self, run_id: str) -> History | None:
+            curves = encode(super().history(run_id))
             curves["p50_ms"][100:150] = [None] * 50
             for series in (*[curves[key] for key in curves if key != "heatmap"], curves["heatmap"]["counts"]):
                 del series[300:350]
-            return curves
+            return decode(History, curves)
 
     page = open_page(Gappy(make_query("fraud")))
     path = page.locator("#curves .curve.p50").get_attribute("d") or ""
@@ -304,7 +306,7 @@ def test_of_many_partitions_the_worst_are_shown(open_page: Open) -> None:
     expect(page.locator(".node.stage").first).to_contain_text("200 tasks")
 
 
-def test_findings_have_title_evidence_remedy_and_code(page: Page) -> None:
+def test_findings_have_title_detail_fix_and_code(page: Page) -> None:
     findings = section(page, "Findings").get_by_role("listitem")
     expect(findings).to_have_count(3)
     first = findings.first
@@ -435,14 +437,14 @@ def test_html_in_names_stays_text(open_page: Open) -> None:
     query["stages"][0].update(operators=[SCRIPT], sources=[SCRIPT])
     query["stages"][1].update(sink=SCRIPT)
     query["state"][0]["operator"] = SCRIPT
-    query["findings"] = [dict.fromkeys(("code", "severity", "title", "evidence", "remedy"), SCRIPT)]
+    query["findings"] = [{**dict.fromkeys(("code", "title", "detail", "fix", "line"), SCRIPT), "severity": "warning"}]
 
     class Hostile(SyntheticMonitor):
-        def snapshot(self) -> dict[str, Any]:
+        def snapshot(self) -> Snapshot:
             figures = super().snapshot()
-            figures["application"] = dict.fromkeys(figures["application"], SCRIPT)
-            figures["executors"][0]["id"] = SCRIPT
-            return figures
+            application = Application(SCRIPT, SCRIPT, SCRIPT, SCRIPT, SCRIPT)
+            executors = (replace(figures.executors[0], id=SCRIPT), *figures.executors[1:])
+            return replace(figures, application=application, executors=executors)
 
     page = open_page(Hostile(query, make_query("other")), path="#" + SCRIPT)
     expect(page.get_by_role("heading", level=2)).to_have_text(SCRIPT)
@@ -532,7 +534,7 @@ def test_on_a_phone_nothing_is_cut_off(open_page: Open) -> None:
     query = make_query("a_query_with_a_name_that_is_far_too_long_for_a_phone_and_has_no_spaces_at_all", partitions=40)
     query["partitions"][3]["topic"] = "a.topic.with.a.name.that.is.far.too.long.for.a.phone.as.topics.often.have"
     query["stages"][0]["sources"] = [query["partitions"][3]["topic"]]
-    query["findings"][0]["evidence"] = "x" * 200
+    query["findings"][0]["detail"] = "x" * 200
     page = open_page(SyntheticMonitor(query, make_query("other")), viewport=PHONE, has_touch=True)
     expect(page.locator("#partitions tbody tr")).to_have_count(30)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

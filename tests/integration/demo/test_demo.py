@@ -48,8 +48,8 @@ def test_both_modes_on_an_embedded_broker(tmp_path: Path, own_temporary_folder: 
     assert reports["real-time"]["p50_ms"] < reports["micro-batch"]["p50_ms"] / 4
     assert len(reports["real-time"]["epoch_boundaries_s"]) >= 1
     # Cold and warm apart.
-    assert answer["seam"]["boundaries"] >= 1
-    assert len(answer["cold_seams_ms"]) >= 5
+    assert answer["pause"]["boundaries"] >= 1
+    assert len(answer["cold_pauses_ms"]) >= 5
     assert "Nothing is read between epochs for" in answer["method"]
     assert json.loads((output / "figures.json").read_text()) == answer
     assert Path(answer["plot"]).read_bytes().startswith(b"\x89PNG")

@@ -166,14 +166,14 @@ def test_the_rest_is_counted(pipeline: Pipeline) -> None:
         send(pipeline, range(40))
         wanted = {f"k{key}": sum(i for i in range(key, 40, 3) if i not in BAD) for key in range(3)}
         until(lambda: {row["key"]: row["total"] for row in out.rows()} == wanted, "the sums", within_s=SOON_S)
-        # And so is what was left out.
-        left_out: Any = until(
-            lambda: (told := tailrace.latency(query).to_dict()["left_out"])["records"] == len(BAD) and told,
+        # And so are the bad records.
+        bad: Any = until(
+            lambda: (told := tailrace.latency(query).figures.bad_records).records == len(BAD) and told,
             "all of them are told",
             within_s=SOON_S,
         )
-        assert "CAST_INVALID_INPUT" in left_out["last_error"]
-        assert "TAILRACE_RECORDS_LEFT_OUT" in {finding["code"] for finding in tailrace.latency(query).findings}
+        assert "CAST_INVALID_INPUT" in bad.last_error
+        assert "TAILRACE_BAD_RECORDS" in {finding.code for finding in tailrace.latency(query).findings}
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
+from tailrace.contract.snapshot import Distribution
 from tailrace.loadtest import LoadTest
-from tailrace.results import Latency
+from tailrace.results import Finding, Latency
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.waiting import let_pass, until
 
@@ -31,13 +32,24 @@ def fed_by(pipeline: Pipeline, rate: int = 100) -> LoadTest:
     )
 
 
-def finding(query: StreamingQuery, code: str) -> dict[str, Any] | None:
-    return next((one for one in tailrace.latency(query).findings if one["code"] == code), None)
+def finding(query: StreamingQuery, code: str) -> Finding | None:
+    return next((one for one in tailrace.latency(query).findings if one.code == code), None)
+
+
+def distribution(report: Latency, figure: str) -> Distribution:
+    found = report.figure(figure)
+    assert found is not None, f"nothing was recorded for {figure}"
+    return found
+
+
+def recorded(report: Latency, figure: str) -> int:
+    found = report.figure(figure)
+    return found.count if found else 0
 
 
 def finding_after(
     pipeline: Pipeline, query: StreamingQuery, ids: range, code: str, *, keys: int = 10
-) -> dict[str, Any] | None:
+) -> Finding | None:
     """The finding, if it is there after these rows."""
     pipeline.send(ids, keys=keys)
     return finding(query, code)
@@ -66,17 +78,17 @@ def test_it_agrees_with_an_observer_outside(shape: Callable[[Pipeline], DataFram
         inside = measurement.latency
         # The last seconds' rows are still to be reported.
         whole = until(lambda: reported(query, 1600), "all rows")
-    assert inside.figure("end_to_end")["count"] == pytest.approx(outside.received, abs=150)
+    assert distribution(inside, "end_to_end").count == pytest.approx(outside.received, abs=150)
     # How close they are is for the benchmark to say; this tells the same thing from another.
     assert inside.p50_ms == pytest.approx(outside.p50_ms, abs=20, rel=0.5)
-    parts = [inside.figure(name)["p50_ms"] for name in ("source_queue", "processing", "acknowledgement")]
+    parts = [distribution(inside, name).p50_ms for name in ("source_queue", "processing", "acknowledgement")]
     assert sum(parts) == pytest.approx(inside.p50_ms, abs=10, rel=0.5)
     # The window spans epochs, and the gap between them is told.
-    boundaries = whole.to_dict()["boundaries"]
+    boundaries = whole.figures.boundaries
     assert len(boundaries) >= 1
-    assert all(0 < boundary["gap_ms"] < 5000 for boundary in boundaries)
-    assert (inside.figure("python") != {}) == (shape is with_udf)
-    assert (inside.figure("shuffle") != {}) == (shape is aggregated)
+    assert all(0 < boundary.pause_ms < 5000 for boundary in boundaries)
+    assert (inside.figure("python") is not None) == (shape is with_udf)
+    assert (inside.figure("shuffle") is not None) == (shape is aggregated)
 
 
 def test_every_form_of_the_report(pipeline: Pipeline) -> None:
@@ -103,7 +115,7 @@ def test_every_form_of_the_report(pipeline: Pipeline) -> None:
             tailrace.latency(query, "2h")
     # A query that has ended still has its figures.
     ended = until(lambda: report if (report := tailrace.latency(query, "run")).status == "ended" else None, "the end")
-    assert ended.figure("end_to_end")["count"] == 40
+    assert distribution(ended, "end_to_end").count == 40
     assert "ended" in str(ended)
     with pytest.raises(TailraceError, match="TAILRACE_QUERY_ENDED"), tailrace.measure(query):
         pass
@@ -117,7 +129,7 @@ def reported(query: StreamingQuery, rows: int) -> Latency | None:
 def delivered(query: StreamingQuery, rows: int, window: str = "run") -> Latency | None:
     """The report, when it has so many rows and is calm."""
     report = tailrace.latency(query, window)
-    enough = report.figure("end_to_end").get("count", 0) >= rows
+    enough = recorded(report, "end_to_end") >= rows
     return report if enough and report.status == "running" else None
 
 
@@ -129,7 +141,7 @@ def test_the_same_percentiles_are_in_sparks_own_progress(pipeline: Pipeline) -> 
         assert progress.numInputRows == 40
         inside = tailrace.latency(query, "run")
     assert observed.rows == 40
-    assert observed.p99_ms == pytest.approx(inside.figure("end_to_end")["p99_ms"], rel=0.02)
+    assert observed.p99_ms == pytest.approx(distribution(inside, "end_to_end").p99_ms, rel=0.02)
     assert observed.p50_ms <= observed.p90_ms <= observed.p99_ms <= observed.p999_ms <= observed.max_ms
 
 
@@ -140,12 +152,12 @@ def test_a_slow_row_in_a_function_shows_in_its_stage_and_partition(pipeline: Pip
             time.sleep(0.8)  # noqa: TID251 (a user's slow function)
         return id
 
-    def names_the_slowest(found: dict[str, Any] | None, query: StreamingQuery) -> bool:
+    def names_the_slowest(found: Finding | None, query: StreamingQuery) -> bool:
         [_, last] = tailrace.latency(query).to_dict()["stages"]
         python = {task["partition"]: task["windows"]["1m"]["python"] for task in last["tasks"]}
         most = {partition: figure["max_ms"] if figure else 0 for partition, figure in python.items()}
         slowest = max(most, key=lambda partition: most[partition])
-        named = found is not None and f"stage 1, partition {slowest}" in found["evidence"]
+        named = found is not None and f"stage 1, partition {slowest}" in found.detail
         return named and most[slowest] >= 800
 
     code = "TAILRACE_SLOW_PYTHON"
@@ -159,14 +171,15 @@ def test_a_slow_row_in_a_function_shows_in_its_stage_and_partition(pipeline: Pip
             until(
                 lambda: (
                     names_the_slowest(finding_after(pipeline, started, range(70, 80), code), started)
-                    and measurement.latency.figure("python").get("max_ms", 0) >= 800
+                    and (taken := measurement.latency.figure("python")) is not None
+                    and taken.max_ms >= 800
                 ),
                 code,
                 within_s=90,
             )
         figures = measurement.latency
-        assert figures.figure("processing")["max_ms"] >= 800
-        assert figures.figure("source_queue")["max_ms"] < 800
+        assert distribution(figures, "processing").max_ms >= 800
+        assert distribution(figures, "source_queue").max_ms < 800
 
 
 def test_a_slow_row_before_a_shuffle_shows_in_the_first_stage(pipeline: Pipeline) -> None:
@@ -182,7 +195,7 @@ def test_a_slow_row_before_a_shuffle_shows_in_the_first_stage(pipeline: Pipeline
         until(lambda: delivered(started, 20), "the first rows", within_s=60)
         with tailrace.measure(started) as measurement:
             pipeline.send(range(70, 80))
-            until(lambda: measurement.latency.figure("processing").get("count", 0) >= 10, "the slow row")
+            until(lambda: recorded(measurement.latency, "processing") >= 10, "the slow row")
         whole = measurement.latency.to_dict()
     # From reading to the sink, over both stages; and of the two it was the first.
     assert whole["windows"]["measured"]["processing"]["max_ms"] >= 800
@@ -200,7 +213,7 @@ def test_under_load_a_timed_row_stands_for_others(pipeline: Pipeline) -> None:
     assert report.to_dict()["windows"]["run"]["rows_out"] == rows
     for figure in ("source_queue", "shuffle", "processing", "end_to_end"):
         # Those at the end of every 20 ms have nobody to stand for them.
-        assert rows / 2 < report.figure(figure)["count"] <= rows
+        assert rows / 2 < distribution(report, figure).count <= rows
 
 
 def test_a_hot_key_shows_in_the_task_that_gets_it(pipeline: Pipeline) -> None:
@@ -208,7 +221,7 @@ def test_a_hot_key_shows_in_the_task_that_gets_it(pipeline: Pipeline) -> None:
         pipeline.send(range(20))
         until(lambda: delivered(query, 20), "the first rows", within_s=60)
         found = until(lambda: finding_after(pipeline, query, range(200), "TAILRACE_SKEWED_KEYS", keys=1), "the finding")
-        assert "One task of stage 1 gets" in found["title"]
+        assert "One task of stage 1 gets" in found.title
         assert finding(query, "TAILRACE_HOT_PARTITION") is not None, "its records are in one partition too"
 
 
@@ -223,9 +236,9 @@ def test_a_broker_that_stops_shows_outside_of_the_query(spark: SparkSession, che
                 load.wait_for_output(timeout_s=30, records=800)
             inside = measurement.latency
             # Waiting for the broker is not the query's doing.
-            assert max(inside.figure(name)["max_ms"] for name in ("source_queue", "acknowledgement")) >= 500
-            assert inside.figure("processing")["max_ms"] < 500
-            codes = {one["code"] for one in inside.findings}
+            assert max(distribution(inside, name).max_ms for name in ("source_queue", "acknowledgement")) >= 500
+            assert distribution(inside, "processing").max_ms < 500
+            codes = {one.code for one in inside.findings}
             assert codes & {"TAILRACE_SLOW_BROKER", "TAILRACE_LATE_RECORDS", "TAILRACE_SLOW_SINK"}
             assert "TAILRACE_SLOW_PYTHON" not in codes
 
@@ -251,7 +264,7 @@ def test_a_backlog_is_called_one(pipeline: Pipeline) -> None:
         report = tailrace.latency(query)
         assert report.status == "lagging"
         assert (report.lag_rows or 0) > 10_000
-        assert "backlog" in found["evidence"]
+        assert "backlog" in found.detail
 
 
 def test_two_queries_in_one_session(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -263,8 +276,8 @@ def test_two_queries_in_one_session(pipeline: Pipeline, tmp_path: Path) -> None:
         other.running(other.rows(), epoch="60 seconds") as second,
     ):
         until(lambda: delivered(first, 30) and delivered(second, 50), "rows of both", within_s=60)
-        assert tailrace.latency(first, "run").figure("end_to_end")["count"] == 30
-        assert tailrace.latency(second, "run").figure("end_to_end")["count"] == 50
+        assert distribution(tailrace.latency(first, "run"), "end_to_end").count == 30
+        assert distribution(tailrace.latency(second, "run"), "end_to_end").count == 50
         [partition] = {part["topic"] for part in tailrace.latency(second).to_dict()["partitions"]}
         assert partition == other.input
 
@@ -307,7 +320,8 @@ def test_figures_can_be_asked_for_in_any_thread(pipeline: Pipeline) -> None:
     with pipeline.running(pipeline.rows(), epoch="60 seconds") as query:
         until(lambda: delivered(query, 10), "all rows", within_s=60)
         with ThreadPoolExecutor(max_workers=1) as another:
-            assert another.submit(lambda: tailrace.latency(query, "run")).result().figure("end_to_end")["count"] == 10
+            report = another.submit(lambda: tailrace.latency(query, "run")).result()
+            assert distribution(report, "end_to_end").count == 10
 
 
 def test_executors_report_to_the_driver(
@@ -318,12 +332,12 @@ def test_executors_report_to_the_driver(
     pipeline.send(range(40))
     with pipeline.running(pipeline.counts(), epoch="60 seconds") as query:
         report = until(lambda: delivered(query, 40), "all rows", within_s=90)
-        assert report.figure("shuffle")["count"] == 40
+        assert distribution(report, "shuffle").count == 40
         assert len(report.to_dict()["partitions"]) == 2
         monitor = tailrace.monitor.monitor_of(spark)
-        until(lambda: len(monitor.snapshot()["executors"]) >= 2, "both executors")
+        until(lambda: len(monitor.snapshot().executors) >= 2, "both executors")
     # Of the session before, which has another application, nothing is left.
-    assert [one["run_id"] for one in monitor.snapshot()["queries"]] == [str(query.runId)]
+    assert [one.run_id for one in monitor.snapshot().queries] == [str(query.runId)]
 
 
 def test_too_few_slots_are_seen(
@@ -338,8 +352,8 @@ def test_too_few_slots_are_seen(
             "the finding",
             within_s=60,
         )
-        assert f"{pipeline.input}/" in found["title"]
-        assert "task slot" in found["remedy"]
+        assert f"{pipeline.input}/" in found.title
+        assert "task slot" in found.fix
 
 
 def test_sparks_own_allowlist_in_force_keeps_the_probes_out(

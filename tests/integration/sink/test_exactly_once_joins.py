@@ -17,7 +17,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
-from tailrace.check.findings import Severity
+from tailrace.contract.findings import Severity
 from tests.helpers.topics import Collector, all_messages, headers_of, new_topic
 from tests.helpers.two_streams import LIKE_REAL_TIME, Row, TwoStreams, has_read, running
 from tests.helpers.waiting import until
@@ -349,7 +349,7 @@ def test_what_could_not_be_known_again_is_refused(
 ) -> None:
     query = writer(streams, query_of(streams), streams.new_output(), checkpoint)
     in_real_time = query.trigger(realTime="5 minutes")  # type: ignore[call-overload]
-    findings = [(one.code, one.where) for one in tailrace.check(in_real_time).of(Severity.BLOCKING)]
+    findings = [(one.code, one.title) for one in tailrace.check(in_real_time).of(Severity.BLOCKING)]
     assert (code, where) in findings
     with pytest.raises(TailraceError) as refused:
         in_real_time.start()

@@ -13,8 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tailrace.cli.main import app
+from tailrace.contract.codec import to_json
 from tests.helpers.processes import alive, descendants
 from tests.helpers.supervised import SPARK_SUBMIT, SupervisedRun
+from tests.helpers.synthetic_monitor import SyntheticMonitor, make_query
 from tests.helpers.waiting import until
 
 SOON_S = 60
@@ -205,8 +207,7 @@ class Dashboard(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if os.path.exists(os.environ["LIVES"] + ".silent"):
             time.sleep(3600)
-        query = {"name": "scores", "id": "1", "status": "running", "error": None, "started_at": 0, "partitions": []}
-        body = json.dumps({"queries": [query]}).encode()
+        body = SNAPSHOT
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
@@ -216,7 +217,7 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Dashboard)
 note = {"url": f"http://127.0.0.1:{server.server_address[1]}/", "token": "geheim"}
 pathlib.Path(os.environ["TAILRACE_RUN_FOLDER"], "dashboard.json").write_text(json.dumps(note))
 server.serve_forever()
-"""
+""".replace("SNAPSHOT", repr(to_json(SyntheticMonitor(make_query("scores")).snapshot()).encode()))
 
 
 def test_an_application_that_does_not_answer_is_not_ready(start: Start, tmp_path: Path) -> None:

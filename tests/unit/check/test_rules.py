@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+import typing
 from typing import Any
 
 import pytest
 
 from tailrace import TailraceError
 from tailrace.check.facts import Facts, Settings
-from tailrace.check.findings import Finding, Severity
 from tailrace.check.formatting import duration_in_words, size_in_words
 from tailrace.check.rules import RULES, advice, migration
 from tailrace.check.slots import Holder, Slots
 from tailrace.check.verdict import Verdict, in_order
+from tailrace.contract.codec import decode, field_types
+from tailrace.contract.findings import Finding, Severity
+from tailrace.contract.query_description import QueryDescription
 
 SOURCE = {
     "name": "kafka",
@@ -39,13 +43,13 @@ def facts(
     writer = {
         "format": "kafka",
         "output_mode": "update",
-        "trigger": {"kind": "real time", "duration_ms": 300_000},
+        "trigger": {"real_time_ms": 300_000},
         "options": {"kafka.bootstrap.servers": "broker:9092", "topic": "decisions"},
         "sink": SINK,
         **changes.pop("writer", {}),
     }
     described = {
-        "columns": [{"name": "value", "type": "STRING"}],
+        "columns": [{"name": "value", "sql_type": "STRING"}],
         "epoch_ms": 300_000,
         "shortest_epoch_ms": 5000,
         "sources": [SOURCE],
@@ -62,7 +66,28 @@ def facts(
         "writer": writer,
         **changes,
     }
-    return Facts(described, Settings(settings or {}), slots or Slots("local[8]", 8), running or {}, batch_ms=batch_ms)
+    description = decode(QueryDescription, completed(QueryDescription, described))
+    return Facts(description, Settings(settings or {}), slots or Slots("local[8]", 8), running or {}, batch_ms=batch_ms)
+
+
+def completed(kind: Any, given: Any) -> Any:
+    """The JSON with the fields that a case does not care about."""
+    if dataclasses.is_dataclass(kind):
+        rest = {name: EMPTY.get(of) for name, of in field_types(kind).items() if name not in given}
+        return {name: completed(field_types(kind).get(name), value) for name, value in {**rest, **given}.items()}
+    inner = [one for one in typing.get_args(kind) if dataclasses.is_dataclass(one)]
+    if inner and isinstance(given, list):
+        return [completed(inner[0], one) for one in given]
+    return (
+        completed(inner[0], given) if inner and given is not None else [] if given is None and _is_list(kind) else given
+    )
+
+
+def _is_list(kind: Any) -> bool:
+    return typing.get_origin(kind) is tuple
+
+
+EMPTY: dict[Any, Any] = {bool: False, str: ""}
 
 
 def found(given: Facts) -> dict[str, Finding]:
@@ -84,15 +109,15 @@ def test_there_is_nothing_to_say_of_a_sound_query() -> None:
 def test_a_broker_that_waits() -> None:
     source = {**SOURCE, "options": {"Kafka.Fetch.Min.Bytes": "100000", "kafka.fetch.max.wait.ms": "900"}}
     finding = only(facts(sources=[source]), "TAILRACE_FETCH_WAITS")
-    assert "100000 bytes" in finding.problem
-    assert "900 ms" in finding.problem
+    assert "100000 bytes" in finding.detail
+    assert "900 ms" in finding.detail
     assert "TAILRACE_FETCH_WAITS" not in found(facts(sources=[{**SOURCE, "options": {"kafka.fetch.min.bytes": "1"}}]))
 
 
 def test_a_producer_that_lingers_is_seen_in_the_records() -> None:
     finding = only(facts(sources=[{**SOURCE, "ages_ms": [0, 40, 80, 120, 160] * 4}]), "TAILRACE_RECORDS_ARRIVE_OLD")
-    assert "of 20 records" in finding.problem
-    assert "linger.ms" in finding.change
+    assert "of 20 records" in finding.detail
+    assert "linger.ms" in finding.fix
     for young_or_few in ([1, 2, 3] * 10, [200] * 5):
         assert "TAILRACE_RECORDS_ARRIVE_OLD" not in found(facts(sources=[{**SOURCE, "ages_ms": young_or_few}]))
 
@@ -100,23 +125,23 @@ def test_a_producer_that_lingers_is_seen_in_the_records() -> None:
 def test_a_sink_that_lingers() -> None:
     options = {"kafka.bootstrap.servers": "broker:9092", "topic": "decisions"}
     lingering = facts(writer={"options": {**options, "kafka.linger.ms": "100"}})
-    assert "100 ms" in only(lingering, "TAILRACE_SINK_LINGERS").problem
+    assert "100 ms" in only(lingering, "TAILRACE_SINK_LINGERS").detail
     assert "TAILRACE_SINK_LINGERS" not in found(facts(writer={"options": {**options, "kafka.linger.ms": "0"}}))
 
 
 def test_epochs_whose_boundaries_make_the_tail() -> None:
     finding = only(facts(epoch_ms=5000), "TAILRACE_SHORT_EPOCHS")
-    assert "4.0%" in finding.problem
-    assert 'realTime="30 seconds"' in finding.change
+    assert "4.0%" in finding.detail
+    assert 'realTime="30 seconds"' in finding.fix
     stateful = facts(epoch_ms=15_000, stateful=True)
-    assert "2.7%" in only(stateful, "TAILRACE_SHORT_EPOCHS").problem
+    assert "2.7%" in only(stateful, "TAILRACE_SHORT_EPOCHS").detail
     assert "TAILRACE_SHORT_EPOCHS" not in found(facts(epoch_ms=30_000))
 
 
 def test_the_shortest_epoch_is_the_sessions() -> None:
     assert "TAILRACE_EPOCH_TOO_SHORT" not in found(facts(epoch_ms=3000, shortest_epoch_ms=2000))
     finding = found(facts(epoch_ms=50_000, shortest_epoch_ms=60_000))["TAILRACE_EPOCH_TOO_SHORT"]
-    assert 'realTime="1 minute"' in finding.change, "what is advised is allowed"
+    assert 'realTime="1 minute"' in finding.fix, "what is advised is allowed"
 
 
 def shuffled(tasks: int, **more: Any) -> Facts:
@@ -125,16 +150,16 @@ def shuffled(tasks: int, **more: Any) -> Facts:
 
 def test_slots_add_up() -> None:
     finding = only(shuffled(200), "TAILRACE_TOO_FEW_SLOTS", Severity.BLOCKING)
-    assert "2 + 200 = 202" in finding.problem
-    assert 'spark.conf.set("spark.sql.shuffle.partitions", 6)' in finding.change
+    assert "2 + 200 = 202" in finding.detail
+    assert 'spark.conf.set("spark.sql.shuffle.partitions", 6)' in finding.fix
     assert set(found(shuffled(6))) == {"TAILRACE_GUARANTEE"}
 
 
 def test_slots_of_other_queries_count() -> None:
     slots = Slots("local[8]", 8, (Holder("id", "alerts", 5),))
     finding = only(shuffled(4, slots=slots), "TAILRACE_TOO_FEW_SLOTS", Severity.BLOCKING)
-    assert "5 by 'alerts'" in finding.problem
-    assert "stop another query" in finding.change
+    assert "5 by 'alerts'" in finding.detail
+    assert "stop another query" in finding.fix
 
 
 def test_a_checkpoint_decides_the_number_of_partitions() -> None:
@@ -142,8 +167,8 @@ def test_a_checkpoint_decides_the_number_of_partitions() -> None:
     kept = {**CHECKPOINT, "operators": ["stateStoreSave"]}
     settings = {"spark.sql.shuffle.partitions": "9"}
     finding = found(shuffled(9, settings=settings, checkpoint=kept, stateful=True))["TAILRACE_TOO_FEW_SLOTS"]
-    assert "shuffle.partitions" not in finding.change
-    assert "shuffle.partitions" in found(shuffled(9, settings=settings))["TAILRACE_TOO_FEW_SLOTS"].change
+    assert "shuffle.partitions" not in finding.fix
+    assert "shuffle.partitions" in found(shuffled(9, settings=settings))["TAILRACE_TOO_FEW_SLOTS"].fix
 
 
 def test_slots_that_are_not_known_block_nothing() -> None:
@@ -154,7 +179,7 @@ def test_slots_that_are_not_known_block_nothing() -> None:
 
 def test_partitions_that_nobody_has_chosen() -> None:
     finding = only(shuffled(200, slots=Slots("spark://…", 400)), "TAILRACE_DEFAULT_SHUFFLE_PARTITIONS")
-    assert "200 tasks" in finding.problem
+    assert "200 tasks" in finding.detail
     chosen = shuffled(200, slots=Slots("spark://…", 400), settings={"spark.sql.shuffle.partitions": "200"})
     assert set(found(chosen)) == {"TAILRACE_GUARANTEE"}
 
@@ -165,8 +190,8 @@ def test_partitions_that_nobody_has_chosen() -> None:
 )
 def test_settings_that_spark_refuses_with_a_shuffle(key: str, code: str) -> None:
     cluster = Slots("spark://host:7077", 8)
-    assert key in only(facts(settings={key: "true"}, slots=cluster), code).change
-    assert key in only(shuffled(2, settings={key: "true"}, slots=cluster), code, Severity.BLOCKING).change
+    assert key in only(facts(settings={key: "true"}, slots=cluster), code).fix
+    assert key in only(shuffled(2, settings={key: "true"}, slots=cluster), code, Severity.BLOCKING).fix
     assert code not in found(facts(settings={key: "false"}, slots=cluster))
 
 
@@ -175,7 +200,7 @@ def test_dynamic_allocation_means_nothing_on_one_machine() -> None:
 
 
 def test_a_neighbour_that_takes_slots_in_turns() -> None:
-    assert "'reports'" in only(shuffled(2, running={"id": "reports"}), "TAILRACE_SHARED_SLOTS").problem
+    assert "'reports'" in only(shuffled(2, running={"id": "reports"}), "TAILRACE_SHARED_SLOTS").detail
     slots = Slots("local[8]", 8, (Holder("id", "alerts", 2),))
     for fine in (shuffled(2, running={"id": "alerts"}, slots=slots), facts(running={"id": "reports"})):
         assert set(found(fine)) == {"TAILRACE_GUARANTEE"}, "a real-time one is counted; without a shuffle a task waits"
@@ -184,7 +209,7 @@ def test_a_neighbour_that_takes_slots_in_turns() -> None:
 def test_a_checkpoint_in_use_is_taken_over_unless_told_otherwise() -> None:
     kept, running = {**CHECKPOINT, "query_id": "id"}, {"id": "before"}
     taken_over = only(facts(checkpoint=kept, running=running), "TAILRACE_CHECKPOINT_IN_USE")
-    assert "Spark will stop it" in taken_over.problem
+    assert "Spark will stop it" in taken_over.detail
     settings = {"spark.sql.streaming.stopActiveRunOnRestart": "false"}
     only(facts(checkpoint=kept, running=running, settings=settings), "TAILRACE_CHECKPOINT_IN_USE", Severity.BLOCKING)
 
@@ -203,7 +228,7 @@ def test_rows_that_kafka_has_deleted() -> None:
 def test_a_function_that_pickles() -> None:
     python = [{"name": "score", "pickled": True, "line": "app.py:7"}, {"name": "fast", "pickled": False}]
     finding = only(facts(python=python), "TAILRACE_PICKLED_UDF")
-    assert finding.where == "udf score"
+    assert finding.title == "udf score"
     assert finding.line == "app.py:7"
 
 
@@ -233,11 +258,11 @@ def test_state_that_grows(state: dict[str, Any], windows: list[Any], code: str |
 def test_how_late_a_row_may_be() -> None:
     watermark = {"column": "timestamp", "delay_ms": 10_000}
     finding = only(facts(watermarks=[watermark]), "TAILRACE_LATENESS", Severity.NOTE)
-    assert "10 minutes 10 seconds" in finding.problem, "the delay and two epochs"
+    assert "10 minutes 10 seconds" in finding.detail, "the delay and two epochs"
     key = "spark.tailrace.watermark.idleAfter"
-    assert key not in finding.problem
+    assert key not in finding.detail
     finding = only(facts(watermarks=[watermark], settings={key: "30s"}), "TAILRACE_LATENESS", Severity.NOTE)
-    assert f"{key} is 30s" in finding.problem
+    assert f"{key} is 30s" in finding.detail
 
 
 def test_the_guarantee_in_one_sentence() -> None:
@@ -251,26 +276,26 @@ def test_the_guarantee_in_one_sentence() -> None:
 def test_when_micro_batch_would_do() -> None:
     hours = [{"length_ms": 3_600_000}]
     finding = only(facts(windows=hours), "TAILRACE_MICRO_BATCH_WOULD_DO", Severity.NOTE)
-    assert "windows of 1 hour" in finding.problem
+    assert "windows of 1 hour" in finding.detail
     for decides in ({"python": [{"name": "score", "pickled": False}]}, {"writer": {"format": "foreach"}}):
         assert "TAILRACE_MICRO_BATCH_WOULD_DO" not in found(facts(windows=hours, **decides))
     assert "TAILRACE_MICRO_BATCH_WOULD_DO" not in found(facts(windows=[{"length_ms": 60_000}]))
 
 
 def changes_for(**more: Any) -> dict[str, Finding]:
-    writer = {"trigger": {"kind": "micro-batch", "interval_ms": 1000}, **more.pop("writer", {})}
-    return {finding.where: finding for finding in migration.changes(facts(writer=writer, **more))}
+    writer = {"trigger": {"interval_ms": 1000}, **more.pop("writer", {})}
+    return {finding.title: finding for finding in migration.changes(facts(writer=writer, **more))}
 
 
 def test_what_changes_for_a_micro_batch_query() -> None:
     changes = changes_for(batch_ms=400, checkpoint={**CHECKPOINT, "epoch": 3, "commit_version": "v2"})
-    assert 'processingTime="1 second"' in changes["trigger"].problem
-    assert 'realTime="5 minutes"' in changes["trigger"].change
+    assert 'processingTime="1 second"' in changes["trigger"].detail
+    assert 'realTime="5 minutes"' in changes["trigger"].fix
     assert "output mode" not in changes
-    assert "400 ms" in changes["latency"].problem
-    assert "can be kept" in changes["checkpoint"].problem
-    assert "2 slots" in changes["task slots"].problem
-    assert "up to 5 minutes" in changes["duplicates"].problem
+    assert "400 ms" in changes["latency"].detail
+    assert "can be kept" in changes["checkpoint"].detail
+    assert "2 slots" in changes["task slots"].detail
+    assert "up to 5 minutes" in changes["duplicates"].detail
     assert list(migration.changes(facts())) == []
 
 
@@ -283,7 +308,7 @@ def test_what_changes_for_a_micro_batch_query() -> None:
     ],
 )
 def test_what_another_output_mode_means(mode: str, state: list[Any], told: str) -> None:
-    assert told in changes_for(writer={"output_mode": mode}, state=state)["output mode"].problem
+    assert told in changes_for(writer={"output_mode": mode}, state=state)["output mode"].detail
 
 
 def test_a_checkpoint_that_cannot_be_kept() -> None:
@@ -295,8 +320,8 @@ def test_a_checkpoint_that_cannot_be_kept() -> None:
         "offsets": [{"payments": {"0": 7, "1": 9}}],
     }
     finding = only(facts(checkpoint=kept), "TAILRACE_CHECKPOINT_FORMAT", Severity.BLOCKING)
-    assert """.option("startingOffsets", '{"payments":{"0":7,"1":9}}')""" in finding.change
-    assert "cannot be kept" in changes_for(checkpoint=kept)["checkpoint"].problem
+    assert """.option("startingOffsets", '{"payments":{"0":7,"1":9}}')""" in finding.fix
+    assert "cannot be kept" in changes_for(checkpoint=kept)["checkpoint"].detail
 
 
 def verdict(*severities: Severity) -> Verdict:
@@ -356,8 +381,8 @@ def test_rows_that_cannot_be_told_apart_have_no_exactly_once_sink() -> None:
     finding = only(facts(writer=once, python=in_batches), "TAILRACE_NO_ROW_IDENTITY", Severity.BLOCKING)
     assert finding.line == "app.py:7"
     rate = facts(writer=once, sources=[{**SOURCE, "name": "rate"}])
-    assert "no offsets" in only(rate, "TAILRACE_NO_ROW_IDENTITY", Severity.BLOCKING).problem
+    assert "no offsets" in only(rate, "TAILRACE_NO_ROW_IDENTITY", Severity.BLOCKING).detail
     assert "TAILRACE_NO_ROW_IDENTITY" not in found(facts(python=in_batches))
-    outer = {"code": "TAILRACE_NO_ROW_IDENTITY", "where": "outer join", "problem": "…", "fix": "…", "line": "app.py:8"}
+    outer = {"code": "TAILRACE_NO_ROW_IDENTITY", "title": "outer join", "problem": "…", "fix": "…", "line": "app.py:8"}
     assert only(facts(writer=once, match_obstacles=[outer]), outer["code"], Severity.BLOCKING).line == "app.py:8"
     assert outer["code"] not in found(facts(match_obstacles=[outer]))

@@ -20,6 +20,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from tailrace import TailraceError
+from tailrace.contract.codec import encode
+from tailrace.contract.snapshot import Snapshot
 from tailrace.dashboard import Dashboard, serve
 from tests.helpers.processes import run_python
 from tests.helpers.synthetic_monitor import SyntheticMonitor, dist, make_query, state
@@ -82,7 +84,7 @@ class SlowMonitor(SyntheticMonitor):
         self.begun = threading.Event()
         self.go_on = threading.Event()
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         self.begun.set()
         self.go_on.wait(timeout=20)
         return super().snapshot()
@@ -146,8 +148,9 @@ def test_a_script_ends_although_it_never_stops_its_dashboard_and_the_log_stays_q
         "import logging, urllib.request\n"
         "logging.basicConfig(level=logging.INFO)\n"
         "from tailrace.dashboard import serve\n"
+        "from tailrace.contract.snapshot import Application, Snapshot\n"
         "class Idle:\n"
-        "    def snapshot(self): return {'queries': []}\n"
+        "    def snapshot(self): return Snapshot(0.0, Application('', '', '', '', ''), (), ())\n"
         "dashboard = serve(Idle())\n"
         "print(urllib.request.urlopen(dashboard.url + 'health').read().decode())\n",
         timeout_s=30,
@@ -242,18 +245,19 @@ def test_an_unchanged_file_is_not_sent_again(dashboard: Dashboard) -> None:
 
 
 def test_the_data_is_the_monitors(dashboard: Dashboard, monitor: SyntheticMonitor) -> None:
-    assert ask(dashboard, "/api/snapshot").json()["queries"] == json.loads(json.dumps(monitor.snapshot()["queries"]))
+    assert ask(dashboard, "/api/snapshot").json()["queries"] == encode(monitor.snapshot().queries)
     history = ask(dashboard, "/api/queries/run-of-fraud/history").json()
     assert len(history["at"]) >= 599
     assert history["heatmap"]["bounds_ms"][0] == 0.5
 
 
 def test_what_json_cannot_say_is_null(monitor: SyntheticMonitor, dashboard: Dashboard) -> None:
-    monitor.queries[0]["lag_rows"] = float("nan")
+    monitor.queries[0]["windows"]["1m"]["rows_in_per_s"] = float("nan")
     monitor.queries[0]["windows"]["10s"]["rows_in_per_s"] = float("inf")
     answer = ask(dashboard, "/api/snapshot")
     assert b"NaN" not in answer.body
-    assert answer.json()["queries"][0]["lag_rows"] is None
+    assert answer.json()["queries"][0]["windows"]["1m"]["rows_in_per_s"] is None
+    assert answer.json()["queries"][0]["windows"]["10s"]["rows_in_per_s"] is None
 
 
 @pytest.mark.parametrize(
@@ -398,14 +402,14 @@ def test_a_restart_makes_up_for_the_failure_before_it(dashboard: Dashboard, moni
 
 METRICS = {
     "tailrace_rows_read",
-    "tailrace_records_left_out",
+    "tailrace_bad_records",
     "tailrace_rows_written",
     "tailrace_latency_seconds",
     "tailrace_stage_latency_seconds",
     "tailrace_partition_latency_seconds",
     "tailrace_lag_rows",
     "tailrace_epoch_number",
-    "tailrace_epoch_boundary_gap_seconds",
+    "tailrace_epoch_boundary_pause_seconds",
     "tailrace_epoch_boundary_part_seconds",
     "tailrace_state_rows",
     "tailrace_state_memory_bytes",
@@ -432,13 +436,14 @@ def value(dashboard: Dashboard, name: str, **labels: str) -> float:
 def test_metrics_are_in_base_units(dashboard: Dashboard, monitor: SyntheticMonitor) -> None:
     query = monitor.queries[0]
     query["windows"]["1m"]["end_to_end"] = {**(dist(5.0) or {}), "p99_ms": 48.0, "max_ms": 532.0}
-    query["boundaries"][-1] |= {"gap_ms": 212.0, "parts_ms": {"plan": 40.0}}
+    parts = {"finish": 100.0, "log": 20.0, "plan": 40.0, "launch": 52.0}
+    query["boundaries"][-1] |= {"pause_ms": 212.0, "parts_ms": parts}
     query["ended_at"] = time.time()
     latency = {"query": "fraud", "figure": "end_to_end"}
     assert value(dashboard, "tailrace_latency_seconds", **latency, quantile="0.99") == pytest.approx(0.048)
     assert value(dashboard, "tailrace_latency_seconds", **latency, quantile="1") == pytest.approx(0.532)
     assert value(dashboard, "tailrace_rows_read_total", query="fraud") == query["windows"]["run"]["rows_in"]
-    assert value(dashboard, "tailrace_epoch_boundary_gap_seconds", query="fraud") == pytest.approx(0.212)
+    assert value(dashboard, "tailrace_epoch_boundary_pause_seconds", query="fraud") == pytest.approx(0.212)
     part = {"query": "fraud", "part": "plan"}
     assert value(dashboard, "tailrace_epoch_boundary_part_seconds", **part) == pytest.approx(0.04)
     assert value(dashboard, "tailrace_state_commit_seconds", query="fraud", operator="stateStoreSave") == 0.118

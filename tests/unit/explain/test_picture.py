@@ -20,7 +20,9 @@ from rich.console import Console
 
 from tailrace import TailraceError
 from tailrace.check.boundary_estimate import STATEFUL_GAP_MS, STATELESS_GAP_MS
-from tailrace.check.description import Operator, QueryShape, Stage, shape_from
+from tailrace.check.description import QueryShape
+from tailrace.contract.codec import decode
+from tailrace.contract.query_description import Operator, Stage
 from tailrace.explain import Explanation, palette
 from tests.helpers.browser import ARGUMENTS, browser_path
 
@@ -382,7 +384,8 @@ class TestData:
         explanation = Explanation(shape)
         read = json.loads(explanation.to_json())
         assert read == explanation.to_dict()
-        assert shape_from(read["stages"], read["sink"], read["epoch_ms"]) == shape
+        stages = [{key: value for key, value in one.items() if key != "stateful"} for one in read["stages"]]
+        assert QueryShape(decode(tuple[Stage, ...], stages), read["sink"], read["epoch_ms"]) == shape
 
     def test_figures(self) -> None:
         figures = Explanation(THREE).to_dict()

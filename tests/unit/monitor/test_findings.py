@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tailrace.contract.snapshot import (
+    BadRecords,
+    Boundary,
+    Distribution,
+    EpochFigures,
+    ExecutorFigures,
+    PartitionFigures,
+    PartitionWindow,
+    QueryFigures,
+    QueryStatus,
+    QueryWindow,
+    StageFigures,
+    StageWindow,
+    TaskFigures,
+)
 from tailrace.monitor.findings import find
 from tailrace.monitor.rolling import STEADY
 
 NOW = 1_794_800_000.0
 
 
-def spread(p50: float, p99: float | None = None, longest: float | None = None) -> dict[str, Any]:
+def spread(p50: float, p99: float | None = None, longest: float | None = None) -> Distribution:
     p99 = p50 if p99 is None else p99
     longest = p99 if longest is None else longest
-    return {
-        "count": 1000, "mean_ms": p50,
-        "p50_ms": p50, "p90_ms": p99, "p99_ms": p99, "p999_ms": longest, "max_ms": longest,
-    }  # fmt: skip
+    return Distribution(1000, p50, p50, p99, p99, longest, longest)
 
 
-def window(**figures: Any) -> dict[str, Any]:
-    calm = {
+def window(**figures: Any) -> QueryWindow:
+    calm: dict[str, Any] = {
         "seconds": 60.0,
+        "rows_in": 6000,
+        "rows_out": 6000,
         "rows_in_per_s": 100.0,
         "rows_out_per_s": 100.0,
         "source_queue": spread(1, 3),
@@ -34,67 +49,85 @@ def window(**figures: Any) -> dict[str, Any]:
         "python": None,
         "shuffle": None,
     }
-    return calm | figures
+    return QueryWindow(**calm | figures)
 
 
-def task(partition: int, rate: float, **figures: Any) -> dict[str, Any]:
-    return {
-        "partition": partition,
-        "windows": {STEADY: {"rows_per_s": rate, "shuffle": None, "python": None, **figures}},
-    }
+def task(
+    partition: int, rate: float, *, shuffle: Distribution | None = None, python: Distribution | None = None
+) -> TaskFigures:
+    return TaskFigures(partition, {STEADY: StageWindow(rate, None, shuffle, python)})
 
 
-def partition(number: int, rate: float, **figures: Any) -> dict[str, Any]:
-    part = {"rows_in_per_s": rate, "end_to_end": spread(4, 9), **figures}
-    return {"topic": "payments", "partition": number, "lag_rows": 0, "windows": {"10s": part, STEADY: part}}
+def stage(number: int, *tasks: TaskFigures, inputs: tuple[int, ...] = ()) -> StageFigures:
+    return StageFigures(number, inputs, (), (), None, {}, tasks)
 
 
-def query(**changes: Any) -> dict[str, Any]:
-    figures = changes.pop("window", window())
-    calm = {
-        "status": "running",
-        "lag_rows": 0,
-        "left_out": {"records": 0, "last_at": None, "last_error": None},
-        "boundaries": [],
-        "windows": {"10s": figures, STEADY: figures},
-        "partitions": [partition(0, 50), partition(1, 50)],
-        "stages": [{"stage": 0, "inputs": [], "tasks": [task(0, 50), task(1, 50)]}],
-    }
-    return calm | changes
+def partition(
+    number: int, rate: float, *, lag_rows: int = 0, end_to_end: Distribution | None = None
+) -> PartitionFigures:
+    part = PartitionWindow(rate, None, None, end_to_end or spread(4, 9))
+    return PartitionFigures("payments", number, None, None, lag_rows, {"10s": part, STEADY: part})
 
 
-def executor(**changes: Any) -> dict[str, Any]:
-    calm = {
-        "id": "1", "cpu_load": 0.3, "gc_pauses": 2, "gc_total_ms": 6.0, "gc_max_ms": 4.0,
-        "hiccup_p99_ms": 0.4, "hiccup_max_ms": 2.0,
-    }  # fmt: skip
-    return calm | changes
+def boundary(at: float, pause_ms: float) -> Boundary:
+    return Boundary(at, 3, pause_ms, None)
 
 
-SHUFFLED = [
-    {"stage": 0, "inputs": [], "tasks": [task(0, 50), task(1, 50)]},
-    {"stage": 1, "inputs": [0], "tasks": [task(0, 95, shuffle=spread(5, 80)), task(1, 5, shuffle=spread(1, 3))]},
-]
-PYTHON = [{"stage": 0, "inputs": [], "tasks": [task(0, 50, python=spread(1)), task(1, 50, python=spread(30, 60))]}]
+CALM = window()
 
-CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[str]]] = {
-    "TAILRACE_RECORDS_LEFT_OUT": (
-        query(left_out={"records": 3, "last_at": NOW - 5, "last_error": "bad cast"}),
+
+def query(*, window: QueryWindow = CALM, **changes: Any) -> QueryFigures:
+    calm = QueryFigures(
+        id="id",
+        run_id="run",
+        name="payments",
+        status=QueryStatus.RUNNING,
+        error=None,
+        started_at=NOW - 600,
+        ended_at=None,
+        lag_rows=0,
+        epoch=EpochFigures(1, NOW - 10, 300.0),
+        boundaries=(),
+        pause=None,
+        windows={"10s": window, STEADY: window},
+        partitions=(partition(0, 50), partition(1, 50)),
+        stages=(stage(0, task(0, 50), task(1, 50)),),
+        state=(),
+        bad_records=BadRecords(0, None, None),
+        findings=(),
+    )
+    return replace(calm, **changes)
+
+
+def executor(**changes: Any) -> ExecutorFigures:
+    return replace(ExecutorFigures("1", 0.3, 0.2, 1, 2, 2, 6.0, 4.0, 0.4, 2.0), **changes)
+
+
+LAGGING = QueryStatus.LAGGING
+SHUFFLED = (
+    stage(0, task(0, 50), task(1, 50)),
+    stage(1, task(0, 95, shuffle=spread(5, 80)), task(1, 5, shuffle=spread(1, 3)), inputs=(0,)),
+)
+PYTHON = (stage(0, task(0, 50, python=spread(1)), task(1, 50, python=spread(30, 60))),)
+
+CASES: dict[str, tuple[QueryFigures, list[ExecutorFigures], list[str]]] = {
+    "TAILRACE_BAD_RECORDS": (
+        query(bad_records=BadRecords(3, NOW - 5, "bad cast")),
         [executor()],
         ["without 3 records", "bad cast"],
     ),
     "TAILRACE_LAGGING": (
-        query(status="lagging", lag_rows=5000, window=window(source_queue=spread(900), end_to_end=spread(950))),
+        query(status=LAGGING, lag_rows=5000, window=window(source_queue=spread(900), end_to_end=spread(950))),
         [executor()],
         ["5,000 rows", "50.0 s of work", "backlog"],
     ),
     "TAILRACE_PARTITION_NOT_READ": (
-        query(status="lagging", lag_rows=40, partitions=[partition(0, 50), partition(1, 0.0) | {"lag_rows": 40}]),
+        query(status=LAGGING, lag_rows=40, partitions=(partition(0, 50), partition(1, 0.0, lag_rows=40))),
         [executor()],
         ["payments/1", "40 rows are waiting there", "slot"],
     ),
     "TAILRACE_HOT_PARTITION": (
-        query(partitions=[partition(0, 90, end_to_end=spread(20, 90)), *(partition(n, 2) for n in range(1, 6))]),
+        query(partitions=(partition(0, 90, end_to_end=spread(20, 90)), *(partition(n, 2) for n in range(1, 6)))),
         [executor()],
         ["payments/0", "90%", "90 ms"],
     ),
@@ -121,7 +154,7 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[str]]] = {
     ),
     "TAILRACE_EPOCH_BOUNDARIES": (
         query(
-            boundaries=[{"at": NOW - 20, "epoch": 3, "gap_ms": 420.0}],
+            boundaries=(boundary(NOW - 20, 420.0),),
             window=window(source_queue=spread(1, 3, 430), end_to_end=spread(4, 9, 440)),
         ),
         [executor()],
@@ -144,7 +177,7 @@ def test_a_cause_is_named_with_its_evidence(code: str) -> None:
     figures, executors, words = CASES[code]
     found = {finding.code: finding for finding in find(figures, executors, NOW)}
     assert code in found
-    text = " ".join([found[code].title, found[code].evidence, found[code].remedy])
+    text = " ".join([found[code].title, found[code].detail, found[code].fix])
     assert [word for word in words if word not in text] == []
 
 
@@ -159,21 +192,19 @@ def test_a_calm_query_has_no_finding() -> None:
 
 
 def test_one_slow_row_among_a_thousand_is_named() -> None:
-    stages = [
-        {"stage": 0, "inputs": [], "tasks": [task(0, 50, python=spread(1, 2, 1000)), task(1, 50, python=spread(1, 2))]}
-    ]
+    stages = (stage(0, task(0, 50, python=spread(1, 2, 1000)), task(1, 50, python=spread(1, 2))),)
     figures = query(
         stages=stages,
         window=window(python=spread(1, 2, 1000), processing=spread(1, 4, 1001), end_to_end=spread(4, 9, 1004)),
     )
     [finding] = find(figures, [executor()], NOW)
     assert finding.code == "TAILRACE_SLOW_PYTHON"
-    assert "stage 0, partition 0" in finding.evidence
+    assert "stage 0, partition 0" in finding.detail
 
 
 def test_a_query_that_has_ended_or_has_no_rows_has_none() -> None:
     loud = CASES["TAILRACE_SLOW_PYTHON"][0]
-    assert find(loud | {"status": "ended"}, [executor()], NOW) == []
+    assert find(replace(loud, status=QueryStatus.ENDED), [executor()], NOW) == []
     assert find(query(window=window(end_to_end=None)), [executor(gc_max_ms=900.0)], NOW) == []
 
 
@@ -181,28 +212,28 @@ def test_what_keeps_the_query_from_reading_is_not_blamed_on_kafka() -> None:
     """The rows behind a pause of ours are old when they are read, and nobody else is to blame."""
     waiting = window(source_queue=spread(1, 3, 1000), acknowledgement=spread(1, 3, 300), end_to_end=spread(4, 9, 1010))
     for own, executors in (
-        ({"boundaries": [{"at": NOW - 5, "epoch": 1, "gap_ms": 990.0}], "window": waiting}, [executor()]),
-        ({"window": waiting}, [executor(gc_max_ms=900.0)]),
-        ({"window": waiting | {"python": spread(1, 2, 990)}, "stages": PYTHON}, [executor()]),
-        ({"window": waiting | {"sink": spread(1, 2, 990)}}, [executor()]),
+        (query(boundaries=(boundary(NOW - 5, 990.0),), window=waiting), [executor()]),
+        (query(window=waiting), [executor(gc_max_ms=900.0)]),
+        (query(window=replace(waiting, python=spread(1, 2, 990)), stages=PYTHON), [executor()]),
+        (query(window=replace(waiting, sink=spread(1, 2, 990))), [executor()]),
     ):
-        codes = {finding.code for finding in find(query(**own), executors, NOW)}
+        codes = {finding.code for finding in find(own, executors, NOW)}
         assert codes.isdisjoint({"TAILRACE_LATE_RECORDS", "TAILRACE_SLOW_BROKER"})
         assert codes
 
 
 def test_an_idle_partition_beside_a_busy_one_is_not_stuck() -> None:
     """A transaction's marker counts as a row behind, and is never read."""
-    busy, idle = partition(0, 5000) | {"lag_rows": 100_000}, partition(1, 0.0) | {"lag_rows": 1}
-    found = find(query(status="lagging", lag_rows=100_001, partitions=[busy, idle]), [executor()], NOW)
+    busy, idle = partition(0, 5000, lag_rows=100_000), partition(1, 0.0, lag_rows=1)
+    found = find(query(status=LAGGING, lag_rows=100_001, partitions=(busy, idle)), [executor()], NOW)
     assert "TAILRACE_PARTITION_NOT_READ" not in {finding.code for finding in found}
 
 
 def test_a_few_rows_are_no_skew() -> None:
-    partitions = [partition(0, 0.05), *(partition(number, 0.02) for number in range(1, 50))]
+    partitions = (partition(0, 0.05), *(partition(number, 0.02) for number in range(1, 50)))
     assert find(query(partitions=partitions), [executor()], NOW) == []
 
 
 def test_a_backlog_is_told_though_nothing_has_been_delivered() -> None:
-    figures = query(status="lagging", lag_rows=5000, window=window(end_to_end=None))
+    figures = query(status=LAGGING, lag_rows=5000, window=window(end_to_end=None))
     assert [finding.code for finding in find(figures, [executor()], NOW)] == ["TAILRACE_LAGGING"]

@@ -17,8 +17,11 @@ from typer.testing import CliRunner, Result
 
 from tailrace import EmbeddedKafka, TailraceError
 from tailrace.check import boundary_estimate
-from tailrace.check.description import Operator, QueryShape, Stage
+from tailrace.check.description import QueryShape
 from tailrace.cli.size import size
+from tailrace.contract.codec import decode
+from tailrace.contract.query_description import Operator, Stage
+from tailrace.contract.snapshot import QueryFigures
 from tailrace.dashboard import Dashboard, serve
 from tailrace.size import (
     Load,
@@ -134,7 +137,7 @@ class TestCores:
     def test_too_busy(self) -> None:
         sizing = sized("8", rows_per_s=80, throughput_rows_per_s=100)
         assert codes(sizing) == ["TAILRACE_NO_HEADROOM"]
-        assert sizing.findings[0].remedy.startswith("1.6 times the cores")
+        assert sizing.findings[0].fix.startswith("1.6 times the cores")
 
 
 class TestMemory:
@@ -215,8 +218,8 @@ class TestRecommendation:
         sizing = sized(rows_per_s=50_000, throughput_rows_per_s=200_000, keys=1, max_recovery_s=10)
         assert sizing.recommended is None
         assert codes(sizing) == ["TAILRACE_NO_INTERVAL"]
-        assert "from 2 min on" in sizing.findings[0].evidence
-        assert "up to 30 s" in sizing.findings[0].evidence
+        assert "from 2 min on" in sizing.findings[0].detail
+        assert "up to 30 s" in sizing.findings[0].detail
 
     def test_without_a_throughput_recovery_is_not_known(self) -> None:
         sizing = sized(rows_per_s=1000)
@@ -332,23 +335,27 @@ class TestForms:
         assert error.value.code == "TAILRACE_EXTRA_MISSING"
 
 
+def run_of(name: str, **how: Any) -> QueryFigures:
+    return decode(QueryFigures, make_query(name, **how))
+
+
 class TestOfARun:
     def test_its_load(self) -> None:
-        load = load_of_run(make_query("fraud", ran_s=1000, epoch_s=60))
+        load = load_of_run(run_of("fraud", ran_s=1000, epoch_s=60))
         assert (load.rows_per_s, load.throughput_rows_per_s, load.throughput_is_lower_bound) == (12_340, 12_340, True)
         assert load.keys == 184_220
         assert load.boundary_ms is not None
         assert 190 <= load.boundary_ms <= 320
 
     def test_with_a_backlog_it_shows_what_it_can_do_and_not_what_arrives(self) -> None:
-        load = load_of_run(make_query("alerts", status="lagging"))
+        load = load_of_run(run_of("alerts", status="lagging"))
         assert (load.rows_per_s, load.throughput_rows_per_s, load.throughput_is_lower_bound) == (None, 12_340, False)
 
     def test_that_has_just_begun(self) -> None:
-        assert load_of_run(make_query("new", empty=True)) == Load(throughput_is_lower_bound=True)
+        assert load_of_run(run_of("new", empty=True)) == Load(throughput_is_lower_bound=True)
 
     def test_its_shape(self) -> None:
-        shape = shape_of_run(make_query("fraud", partitions=6, epoch_s=60))
+        shape = shape_of_run(run_of("fraud", partitions=6, epoch_s=60))
         assert (shape.arithmetic, shape.stateful, shape.sink, shape.epoch_ms) == ("6 + 4 = 10", True, "kafka", 60_000)
         assert [stage.stateful for stage in shape.stages] == [False, True]
         assert Operator("pandas_udf") in shape.stages[0].operators

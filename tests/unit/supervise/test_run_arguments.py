@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tailrace import TailraceError
+from tailrace.contract.health import Health
 from tailrace.supervise.run.arguments import Arguments, refuse_what_cannot_be_supervised, take_apart
 from tailrace.supervise.run.health import HealthServer
 from tailrace.supervise.run.output import RotatingLog
@@ -177,9 +178,9 @@ def code_of(url: str, host: str | None = None) -> int:
 def test_alive_is_not_ready(status: Status, health: HealthServer) -> None:
     assert [code_of(f"{health.url}/{page}") for page in ("health", "ready", "other")] == [200, 503, 404]
     status.enter(State.RUNNING)
-    status.tell(queries={"status": "starting"})
+    status.tell(queries=Health("starting"))
     assert code_of(f"{health.url}/ready") == 503
-    status.tell(queries={"status": "lagging"})
+    status.tell(queries=Health("lagging"))
     assert code_of(f"{health.url}/ready") == 200
     status.enter(State.WAITING)
     assert [code_of(f"{health.url}/{page}") for page in ("health", "ready")] == [200, 503]

@@ -5,7 +5,7 @@ sealed trait Level
 
 /** @param note what a user should know about it; may be empty */
 final case class Supported(note: String) extends Level
-final case class Unsupported(reason: String, remedy: String) extends Level
+final case class Unsupported(reason: String, fix: String) extends Level
 
 /**
  * One row of the support registry.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tailrace.check.facts import Facts
-from tailrace.check.findings import Finding
 from tailrace.check.rules import advice, checkpoint, operators, settings, sinks, slots, sources, state, trigger
+from tailrace.contract.findings import Finding
 
 Rule = Callable[[Facts], Iterator[Finding]]
 

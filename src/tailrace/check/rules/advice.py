@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tailrace.check.facts import Facts, option
-from tailrace.check.findings import Finding, note
 from tailrace.check.formatting import duration_in_words
 from tailrace.check.rules.sinks import EXACTLY_ONCE
+from tailrace.contract.findings import Finding, note
 
 LONG_WINDOW_MS = 5 * 60_000
 
 
 def guarantee(facts: Facts) -> Iterator[Finding]:
-    if facts.writer is None or not facts.writer["sink"]["supported"]:
+    if facts.writer is None or not facts.writer.sink.supported:
         return
-    yield note("TAILRACE_GUARANTEE", f"sink {facts.writer['sink']['name']}", guarantee_of(facts))
+    yield note("TAILRACE_GUARANTEE", f"sink {facts.writer.sink.name}", guarantee_of(facts))
 
 
 def guarantee_of(facts: Facts) -> str:
@@ -23,7 +23,7 @@ def guarantee_of(facts: Facts) -> str:
     assert facts.writer is not None
     if facts.checkpoint is None:
         return "None across restarts: without a checkpoint location the query starts from scratch each time."
-    sink = facts.writer["format"]
+    sink = facts.writer.format
     epoch = duration_in_words(facts.epoch_ms)
     again = f"after a failure or a stop the rows since the last commit (up to {epoch}) "
     twice = {
@@ -32,7 +32,7 @@ def guarantee_of(facts: Facts) -> str:
         "console": "are printed again",
     }
     lost = "no row is lost"
-    if any(option(source["options"], "failOnDataLoss") == "false" for source in facts.described["sources"]):
+    if any(option(source.options, "failOnDataLoss") == "false" for source in facts.described.sources):
         lost = "no row is lost except those that Kafka deleted before they were read (failOnDataLoss is false)"
     if sink == EXACTLY_ONCE:
         return _exactly_once(facts, lost)
@@ -51,7 +51,7 @@ def _exactly_once(facts: Facts, lost: str) -> str:
         "fenced: set transactionInterval for that."
     )
     once = f"Exactly once: {lost}, and no duplicates are written, even after a failure or a stop{seen}."
-    if facts.described.get("stream_joins"):
+    if facts.described.stream_joins:
         once += " A match is identified by its content, so functions must be deterministic (docs/guide/guarantees.md)."
     elif facts.stateful:
         once += " What the state has counted stays counted once (an update can be corrected: docs/guide/guarantees.md)."
@@ -59,8 +59,8 @@ def _exactly_once(facts: Facts, lost: str) -> str:
 
 
 def micro_batch_would_do(facts: Facts) -> Iterator[Finding]:
-    windows = [window["length_ms"] for window in facts.described["windows"]]
-    decides = facts.described["python"] or (facts.writer and facts.writer["format"] == "foreach")
+    windows = [window.length_ms for window in facts.described.windows]
+    decides = facts.described.python or (facts.writer and facts.writer.format == "foreach")
     if windows and min(windows) >= LONG_WINDOW_MS and not decides:
         slots = facts.shape.slots
         yield note(

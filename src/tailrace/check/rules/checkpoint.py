@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from tailrace.check.facts import Facts
-from tailrace.check.findings import Finding, blocking, warning
 from tailrace.check.formatting import first_sentence, listed
+from tailrace.contract.findings import Finding, blocking, warning
+from tailrace.contract.query_description import SourceDescription
 
 # Spark gives these a folder that is thrown away.
 MAY_GO_WITHOUT = ("console", "foreach", "foreachbatch", "memory", "noop")
@@ -29,7 +30,7 @@ def missing(facts: Facts) -> Iterator[Finding]:
             f"the query has no name, so each start gets a new folder below {ROOT_KEY} and begins from scratch.",
             '.queryName("…"), or a checkpointLocation of its own.',
         )
-    elif facts.writer["format"].lower() in MAY_GO_WITHOUT:
+    elif facts.writer.format.lower() in MAY_GO_WITHOUT:
         yield warning(
             "TAILRACE_NO_CHECKPOINT",
             "checkpoint",
@@ -42,20 +43,20 @@ def missing(facts: Facts) -> Iterator[Finding]:
 
 
 def not_writable(facts: Facts) -> Iterator[Finding]:
-    if facts.checkpoint and (problem := facts.checkpoint.get("problem")):
+    if facts.checkpoint and (problem := facts.checkpoint.problem):
         yield blocking(
             "TAILRACE_CHECKPOINT_NOT_WRITABLE",
             "checkpoint",
-            f"the query cannot write its checkpoint to {facts.checkpoint['location']}: {problem}.",
+            f"the query cannot write its checkpoint to {facts.checkpoint.location}: {problem}.",
             f"{FRESH}, or make it writable for the user that runs the driver and the executors.",
         )
 
 
 def in_use(facts: Facts) -> Iterator[Finding]:
-    running = facts.running.get(facts.checkpoint.get("query_id") or "") if facts.checkpoint else None
+    running = facts.running.get(facts.checkpoint.query_id or "") if facts.checkpoint else None
     if not facts.checkpoint or not running:
         return
-    problem = f"the query '{running}' is running with this checkpoint: {facts.checkpoint['location']}."
+    problem = f"the query '{running}' is running with this checkpoint: {facts.checkpoint.location}."
     if (facts.settings.given(STOP_ACTIVE_KEY) or "true").lower() == "true":
         yield warning(
             "TAILRACE_CHECKPOINT_IN_USE",
@@ -69,7 +70,7 @@ def in_use(facts: Facts) -> Iterator[Finding]:
 
 def name_taken(facts: Facts) -> Iterator[Finding]:
     others = {query_id: name for query_id, name in facts.running.items() if name != query_id}
-    if facts.is_named and facts.name in others.values() and not facts.described.get("running"):
+    if facts.is_named and facts.name in others.values() and not facts.described.running:
         yield blocking(
             "TAILRACE_NAME_TAKEN",
             "query name",
@@ -79,17 +80,17 @@ def name_taken(facts: Facts) -> Iterator[Finding]:
 
 
 def another_query(facts: Facts) -> Iterator[Finding]:
-    if not _has_history(facts) or not facts.described["sources"]:
+    if not _has_history(facts) or not facts.described.sources:
         return
     assert facts.checkpoint is not None
-    sources, offsets = facts.described["sources"], facts.checkpoint["offsets"]
+    sources, offsets = facts.described.sources, facts.checkpoint.offsets
     differences = []
     if len(sources) != len(offsets):
         differences.append(f"it was written by a query with {len(offsets)} sources, and this one has {len(sources)}")
     else:
         pairs = zip(sources, offsets, strict=True)
         differences += [told for source, offset in pairs if (told := _other_topics(source, offset))]
-    kept, wanted = facts.checkpoint["operators"], facts.described["state"]
+    kept, wanted = facts.checkpoint.operators, facts.described.state
     if kept and not wanted:
         differences.append("it holds state, and this query keeps none")
     elif wanted and not kept:
@@ -100,7 +101,7 @@ def another_query(facts: Facts) -> Iterator[Finding]:
         yield blocking(
             "TAILRACE_CHECKPOINT_OF_ANOTHER_QUERY",
             "checkpoint",
-            f"{facts.checkpoint['location']} is another query's checkpoint: {listed(differences)}.",
+            f"{facts.checkpoint.location} is another query's checkpoint: {listed(differences)}.",
             f"{FRESH}: what a query reads and keeps cannot change under its checkpoint.",
         )
 
@@ -115,40 +116,40 @@ def state_format(facts: Facts) -> Iterator[Finding]:
         yield blocking(
             "TAILRACE_CHECKPOINT_FORMAT",
             "checkpoint",
-            f"{facts.checkpoint['location']} was written in version {version} of the format, as micro-batch does by "
+            f"{facts.checkpoint.location} was written in version {version} of the format, as micro-batch does by "
             "default; Real-Time Mode continues only from version 2.",
             f"{FRESH}, and start where the other query stopped: {_starting_offsets(facts)}."
-            + (" Its state is not carried over." if facts.checkpoint["operators"] else ""),
+            + (" Its state is not carried over." if facts.checkpoint.operators else ""),
         )
 
 
 def other_state(facts: Facts) -> Iterator[Finding]:
-    if (obstacle := facts.described.get("state_obstacle")) and not [*another_query(facts), *state_format(facts)]:
+    if (obstacle := facts.described.state_obstacle) and not [*another_query(facts), *state_format(facts)]:
         assert facts.checkpoint is not None
         yield blocking(
             "TAILRACE_CHECKPOINT_STATE",
             "checkpoint",
-            f"the state in {facts.checkpoint['location']} does not fit this query: {first_sentence(obstacle)}",
+            f"the state in {facts.checkpoint.location} does not fit this query: {first_sentence(obstacle)}",
             f"{FRESH}, or keep the columns of the stateful operation as they were.",
         )
 
 
 def commit_version(facts: Facts) -> int | None:
     """The format of what was committed last; none if nothing was."""
-    said = str((facts.checkpoint or {}).get("commit_version") or "").removeprefix("v")
+    said = ((facts.checkpoint and facts.checkpoint.commit_version) or "").removeprefix("v")
     return int(said) if said.isdigit() else None
 
 
 def _has_history(facts: Facts) -> bool:
-    return bool(facts.checkpoint and facts.checkpoint["exists"] and facts.checkpoint.get("epoch") is not None)
+    return bool(facts.checkpoint and facts.checkpoint.exists and facts.checkpoint.epoch is not None)
 
 
-def _other_topics(source: Mapping[str, Any], offset: Any) -> str | None:
-    if not source["topics"] or not isinstance(offset, dict):
+def _other_topics(source: SourceDescription, offset: Any) -> str | None:
+    if not source.topics or not isinstance(offset, dict):
         return None
-    gone = set(offset) - set(source["topics"])
+    gone = set(offset) - set(source.topics)
     return (
-        f"it has read the topic {listed(sorted(gone))}, and this query reads {listed(source['topics'])}"
+        f"it has read the topic {listed(sorted(gone))}, and this query reads {listed(list(source.topics))}"
         if gone
         else None
     )
@@ -156,7 +157,7 @@ def _other_topics(source: Mapping[str, Any], offset: Any) -> str | None:
 
 def _starting_offsets(facts: Facts) -> str:
     assert facts.checkpoint is not None
-    offsets = [offset for offset in facts.checkpoint["offsets"] if isinstance(offset, dict)]
+    offsets = [offset for offset in facts.checkpoint.offsets if isinstance(offset, dict)]
     if len(offsets) != 1:
         return '.option("startingOffsets", …) with the offsets of its last epoch'
     return f".option(\"startingOffsets\", '{json.dumps(offsets[0], separators=(',', ':'))}')"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tailrace.check.facts import Facts
-from tailrace.check.findings import Finding, note
 from tailrace.check.formatting import duration_in_words
 from tailrace.check.rules.checkpoint import COMMITS_WITH_STATE_IDS, commit_version
+from tailrace.contract.findings import Finding, note
 
 CODE = "TAILRACE_FROM_MICRO_BATCH"
 
 
 def changes(facts: Facts) -> Iterator[Finding]:
-    if facts.writer is None or facts.writer["trigger"]["kind"] != "micro-batch":
+    if facts.writer is None or facts.writer.trigger.real_time_ms is not None:
         return
     yield from _trigger(facts)
     yield from _output(facts)
@@ -25,12 +25,12 @@ def changes(facts: Facts) -> Iterator[Finding]:
 
 def _trigger(facts: Facts) -> Iterator[Finding]:
     assert facts.writer is not None
-    interval = facts.writer["trigger"].get("interval_ms")
+    interval = facts.writer.trigger.interval_ms
     new = f'.trigger(realTime="{duration_in_words(facts.epoch_ms)}")'
     if interval:
         old = f'.trigger(processingTime="{duration_in_words(interval)}")'
         yield note(CODE, "trigger", f"the one line that changes is {old}.", f"use {new} instead.")
-    elif "text" in facts.writer["trigger"]:
+    elif interval is None:
         told = "it ends when its input is read; in Real-Time Mode it would keep running."
         yield note(CODE, "trigger", told, f"{new} instead of its trigger, if that is intended.")
     else:
@@ -39,10 +39,10 @@ def _trigger(facts: Facts) -> Iterator[Finding]:
 
 def _output(facts: Facts) -> Iterator[Finding]:
     assert facts.writer is not None
-    mode = facts.writer["output_mode"]
-    if mode == "update" or (mode == "append" and facts.described.get("may_append")):
+    mode = facts.writer.output_mode
+    if mode == "update" or (mode == "append" and facts.described.may_append):
         return
-    if not any(state["name"] == "aggregation" for state in facts.described["state"]):
+    if not any(state.name == "aggregation" for state in facts.described.state):
         told = f"'{mode}' becomes 'update', and the rows stay the same: nothing is aggregated."
     elif mode == "append":
         told = (
@@ -59,13 +59,13 @@ def _output(facts: Facts) -> Iterator[Finding]:
 
 def _duplicates(facts: Facts) -> Iterator[Finding]:
     assert facts.writer is not None
-    if facts.writer["sink"]["supported"]:
+    if facts.writer.sink.supported:
         yield note(
             CODE,
             "duplicates",
             f"after a failure micro-batch repeats one batch, Real-Time Mode everything since the last commit, up to "
             f"{duration_in_words(facts.epoch_ms)}, and after a plain stop() as well. Readers of "
-            f"'{facts.writer['sink']['name']}' see more duplicates.",
+            f"'{facts.writer.sink.name}' see more duplicates.",
             "make the reader idempotent by key, or use a shorter epoch.",
         )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tailrace.check.facts import Facts
-from tailrace.check.findings import Finding, blocking
 from tailrace.check.formatting import first_sentence, size_in_words
+from tailrace.contract.findings import Finding, blocking
 from tailrace.errors import TailraceError
 
 # Spark's own guess for what it cannot estimate is as large as can be.
@@ -28,34 +28,25 @@ KNOWN_CHANGES = (
 
 
 def refused(facts: Facts) -> Iterator[Finding]:
-    for operator in facts.described["refused"]:
-        problem = f"{operator['name']} cannot run in Real-Time Mode: {operator['reason']}"
-        if (table := operator.get("table_bytes")) is not None:
-            problem += f" {_table(int(table))}"
-        yield blocking(
-            "TAILRACE_UNSUPPORTED_OPERATOR", operator["name"], problem, operator["remedy"], operator.get("line")
-        )
+    for operator in facts.described.refused:
+        problem = operator.problem
+        if (table := operator.table_bytes) is not None:
+            problem += f" {_table(table)}"
+        yield blocking("TAILRACE_UNSUPPORTED_OPERATOR", operator.name, problem, operator.fix, operator.line)
 
 
 def state_before_union(facts: Facts) -> Iterator[Finding]:
-    for place in facts.described["state_before_union"]:
-        yield blocking(
-            "TAILRACE_STATE_BEFORE_UNION",
-            "union",
-            "one side of the union keeps state (an aggregation, dropDuplicates, a join, transformWithState); Spark's "
-            "Real-Time Mode allows that only after the union.",
-            "move the union before the stateful operation, or write the two sides with two queries.",
-            place.get("line"),
-        )
+    for refusal in facts.described.state_before_union:
+        yield blocking(refusal.code, refusal.title, refusal.problem, refusal.fix, refusal.line)
 
 
 def refused_by_spark(facts: Facts) -> Iterator[Finding]:
     """What Spark or the plugin would say by itself, unless it is about something that has been said already."""
-    told = [operator["name"] for operator in facts.described["refused"]]
-    if facts.described["state_before_union"] or facts.described["same_source_twice"]:
+    told = [operator.name for operator in facts.described.refused]
+    if facts.described.state_before_union or facts.described.same_source_twice:
         return
     for said in ("spark_refuses", "not_planned"):
-        message = facts.described.get(said)
+        message: str | None = getattr(facts.described, said)
         if message and (ours := TailraceError.find_in(message)):
             yield blocking(ours.code, "query", ours.problem, ours.fix)
             return

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tailrace._spark.slots import is_local
 from tailrace.check.facts import Facts
-from tailrace.check.findings import Finding, blocking, warning
+from tailrace.contract.findings import Finding, blocking, warning
 
 PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -45,7 +45,7 @@ def _refused(key: str, value: str, why: str) -> Finding:
 def join_state(facts: Facts) -> Iterator[Finding]:
     """From version 3 on Spark looks for the state's schema under an epoch that Real-Time Mode has not written yet."""
     version = facts.settings.given(JOIN_KEY)
-    if version in ("3", "4") and facts.described.get("stream_joins"):
+    if version in ("3", "4") and facts.described.stream_joins:
         yield blocking(
             "TAILRACE_SETTING_REFUSED",
             JOIN_KEY,
@@ -97,9 +97,7 @@ def _against_shuffles(facts: Facts, code: str, key: str, otherwise: str, change:
 
 
 def pickled_functions(facts: Facts) -> Iterator[Finding]:
-    functions = {
-        (function["name"], function.get("line")) for function in facts.described["python"] if function["pickled"]
-    }
+    functions = {(function.name, function.line) for function in facts.described.python if function.pickled}
     for name, line in sorted(functions, key=str):
         yield warning(
             "TAILRACE_PICKLED_UDF",

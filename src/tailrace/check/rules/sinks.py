@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from tailrace.check.facts import Facts
-from tailrace.check.findings import Finding, blocking, warning
+from tailrace.contract.findings import Finding, blocking, warning
+from tailrace.contract.query_description import StateDescription
 
 # Kafka's producer waits that long by default for more records to send along.
 DEFAULT_LINGER_MS = 5
@@ -17,29 +17,29 @@ KAFKA_TYPES = {"key": ("STRING", "BINARY"), "value": ("STRING", "BINARY"), "topi
 
 
 def unsupported(facts: Facts) -> Iterator[Finding]:
-    if facts.writer and not facts.writer["sink"]["supported"]:
-        sink = facts.writer["sink"]
+    if facts.writer and not facts.writer.sink.supported:
+        sink = facts.writer.sink
         yield blocking(
             "TAILRACE_UNSUPPORTED_SINK",
-            f"sink {sink['name']}",
-            f"the sink '{sink['name']}' cannot be used in Real-Time Mode: {sink['reason']}",
-            sink["remedy"],
+            f"sink {sink.name}",
+            sink.problem,
+            sink.fix,
         )
 
 
 def output_mode(facts: Facts) -> Iterator[Finding]:
     if facts.writer is None:
         return
-    mode, may_append = facts.writer["output_mode"], facts.described.get("may_append", False)
-    outer = next((join for join in facts.described.get("stream_joins", ()) if join["outer"]), None)
+    mode, may_append = facts.writer.output_mode, facts.described.may_append
+    outer = next((join for join in facts.described.stream_joins if join.outer), None)
     if mode == "update" and outer is not None and may_append:
         yield blocking(
             "TAILRACE_OUTPUT_MODE",
             "output mode",
-            f"a {outer['kind']} join of two streams supports only the output mode 'append': a row without a match "
+            f"a {outer.kind} join of two streams supports only the output mode 'append': a row without a match "
             "is written once, when its time is over, and never changed.",
             '.outputMode("append").',
-            outer.get("line"),
+            outer.line,
         )
     elif mode == "append" and may_append and (open_ended := _sessions_without_end(facts)) is not None:
         yield blocking(
@@ -47,7 +47,7 @@ def output_mode(facts: Facts) -> Iterator[Finding]:
             "output mode",
             "'append' writes sessions when they are closed, and without a watermark none ever is.",
             '.withWatermark("timestamp", "10 minutes") before the groupBy; or .outputMode("update").',
-            open_ended.get("line"),
+            open_ended.line,
         )
     elif mode != "update" and not (mode == "append" and may_append):
         yield blocking(
@@ -60,44 +60,44 @@ def output_mode(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _sessions_without_end(facts: Facts) -> dict[str, Any] | None:
-    kept = facts.described["state"]
-    return next((state for state in kept if state["name"] == "session window" and not state["bounded"]), None)
+def _sessions_without_end(facts: Facts) -> StateDescription | None:
+    kept = facts.described.state
+    return next((state for state in kept if state.name == "session window" and not state.bounded), None)
 
 
 def no_row_identity(facts: Facts) -> Iterator[Finding]:
     """The exactly-once sink knows a row that comes again by the record it was made of, or a match by its content."""
-    if facts.writer is None or facts.writer["format"] != EXACTLY_ONCE:
+    if facts.writer is None or facts.writer.format != EXACTLY_ONCE:
         return
     plain = 'or write with format("kafka"), which may write duplicates after a failure.'
-    for source in facts.described["sources"]:
-        if source["name"] != "kafka" and source["real_time"]:
+    for source in facts.described.sources:
+        if source.name != "kafka" and source.real_time:
             yield blocking(
                 "TAILRACE_NO_ROW_IDENTITY",
-                f"source {source['name']}",
-                f"the source {source['name']} gives its rows no offsets by which {EXACTLY_ONCE} could identify them.",
+                f"source {source.name}",
+                f"the source {source.name} gives its rows no offsets by which {EXACTLY_ONCE} could identify them.",
                 f"read from Kafka, {plain}",
-                source.get("line"),
+                source.line,
             )
-    for found in facts.described.get("match_obstacles", ()):
-        yield blocking(found["code"], found["where"], found["problem"], found["fix"], found.get("line"))
-    for function in facts.described["python"]:
-        if function.get("in_batches"):
+    for found in facts.described.match_obstacles:
+        yield blocking(found.code, found.title, found.problem, found.fix, found.line)
+    for function in facts.described.python:
+        if function.in_batches:
             yield blocking(
                 "TAILRACE_NO_ROW_IDENTITY",
-                f"function {function['name']}",
+                f"function {function.name}",
                 "mapInPandas and mapInArrow do not say which row a result belongs to, so that "
                 f"{EXACTLY_ONCE} could not know it again.",
                 f"use a udf, pandas_udf or arrow_udf, {plain}",
-                function.get("line"),
+                function.line,
             )
 
 
 def kafka_columns(facts: Facts) -> Iterator[Finding]:
     # A query that runs has what it needs; its options are not told.
-    if facts.writer is None or facts.writer["format"] not in KAFKA_SINKS or facts.described.get("running"):
+    if facts.writer is None or facts.writer.format not in KAFKA_SINKS or facts.described.running:
         return
-    columns = {column["name"]: column["type"] for column in facts.described["columns"]}
+    columns = {column.name: column.sql_type for column in facts.described.columns}
     missing = []
     if "value" not in columns:
         missing.append(('a column "value"', 'add .select(F.to_json(F.struct("*")).alias("value"))'))
@@ -113,7 +113,7 @@ def kafka_columns(facts: Facts) -> Iterator[Finding]:
             )
     for what, change in missing:
         yield blocking(
-            "TAILRACE_KAFKA_SINK", f"sink {facts.writer['format']}", f"the Kafka sink needs {what}.", f"{change}."
+            "TAILRACE_KAFKA_SINK", f"sink {facts.writer.format}", f"the Kafka sink needs {what}.", f"{change}."
         )
 
 

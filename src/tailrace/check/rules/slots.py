@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tailrace._spark.slots import is_local
 from tailrace.check.facts import Facts
-from tailrace.check.findings import Finding, blocking, warning
 from tailrace.check.formatting import listed
+from tailrace.contract.findings import Finding, blocking, warning
 
 PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 SPARKS_PARTITIONS = 200
@@ -47,7 +47,7 @@ def neighbours(facts: Facts) -> Iterator[Finding]:
     """Spark admits an epoch with a shuffle only if its slots are free at that moment."""
     holders = {holder.query_id for holder in facts.slots.holders}
     others = [name for query_id, name in facts.running.items() if query_id not in holders]
-    if others and facts.shape.shuffles and not facts.described.get("running"):
+    if others and facts.shape.shuffles and not facts.described.running:
         yield warning(
             "TAILRACE_SHARED_SLOTS",
             "task slots",
@@ -104,4 +104,4 @@ def _fitting_partitions(facts: Facts) -> int | None:
 
 def _has_state_on_disk(facts: Facts) -> bool:
     """Then the number of partitions is the checkpoint's."""
-    return bool(facts.checkpoint and facts.checkpoint.get("operators"))
+    return bool(facts.checkpoint and facts.checkpoint.operators)

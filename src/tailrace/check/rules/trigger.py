@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from tailrace.check.boundary_estimate import estimated_gap_ms
 from tailrace.check.facts import Facts
-from tailrace.check.findings import Finding, blocking, warning
 from tailrace.check.formatting import duration_in_words
+from tailrace.contract.findings import Finding, blocking, warning
 
 TOLERATED_SHARE = 0.02
 
 
 def below_minimum(facts: Facts) -> Iterator[Finding]:
-    minimum = facts.described["shortest_epoch_ms"]
+    minimum = facts.described.shortest_epoch_ms
     if facts.epoch_ms < minimum:
         yield blocking(
             "TAILRACE_EPOCH_TOO_SHORT",
@@ -45,7 +45,7 @@ def _enough_ms(facts: Facts) -> int:
     """The shortest round epoch that Spark allows and whose boundaries stay below one percent."""
     seconds = math.ceil(estimated_gap_ms(stateful=facts.stateful) / 10)
     enough_ms = next(round_s for round_s in (10, 30, 60, 120, 300) if round_s >= seconds) * 1000
-    return int(max(enough_ms, facts.described["shortest_epoch_ms"]))
+    return int(max(enough_ms, facts.described.shortest_epoch_ms))
 
 
 def _percentile(share: float) -> int:

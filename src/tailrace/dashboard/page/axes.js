@@ -34,9 +34,9 @@ export function boundaryMarks(boundaries, x, top, bottom, { heads = false } = {}
     });
 }
 
-export const boundaryText = ({ at, epoch, gap_ms, parts_ms }) =>
+export const boundaryText = ({ at, epoch, pause_ms, parts_ms }) =>
   `Epoch ${epoch} ended at ${clock(at)}` +
-  (gap_ms === null ? "" : `; nothing was read for ${latency(gap_ms)}${partsText(parts_ms)}`);
+  (pause_ms === null ? "" : `; nothing was read for ${latency(pause_ms)}${partsText(parts_ms)}`);
 
 // What a pause was made of, in the order in which it happens.
 export const partsText = (parts) =>

@@ -12,10 +12,10 @@ export function findings(query) {
     query.findings.map((finding) =>
       html(
         "li",
-        { class: finding.severity === "warning" ? "warning" : "info" },
+        { class: finding.severity === "warning" ? "warning" : "note" },
         html("h4", null, html("span", { class: "unseen" }, `${finding.severity}: `), finding.title),
-        html("p", { class: "evidence" }, finding.evidence),
-        html("p", { class: "remedy" }, finding.remedy),
+        html("p", { class: "detail" }, finding.detail),
+        html("p", { class: "fix" }, finding.fix),
         html("code", null, finding.code),
       ),
     ),

@@ -125,7 +125,7 @@ function epoch(query, now) {
   if (!query.epoch) return null;
   const { number, began_at: began, duration_s: length } = query.epoch;
   const passed = Math.max(0, (query.ended_at ?? now) - began);
-  const { seam } = query;
+  const { pause } = query;
   return html(
     "div",
     { class: "figure" },
@@ -150,12 +150,12 @@ function epoch(query, now) {
           "aria-label": "Progress of the epoch",
         }),
       ),
-    seam &&
+    pause &&
       html(
         "dd",
-        { class: "other", title: `${WORDS.boundary} Median of ${seam.boundaries}${partsText(seam.parts_ms)}.` },
-        html("span", null, `pause ${latency(seam.median_ms)}`),
-        html("span", null, `last ${latency(seam.last_ms)}`),
+        { class: "other", title: `${WORDS.boundary} Median of ${pause.boundaries}${partsText(pause.parts_ms)}.` },
+        html("span", null, `pause ${latency(pause.median_ms)}`),
+        html("span", null, `last ${latency(pause.last_ms)}`),
       ),
   );
 }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tailrace._process.host_guard import HostGuard, refusal_of
 from tailrace.errors import TailraceError
 from tailrace.supervise.run.status import Status
 
@@ -16,7 +16,7 @@ class HealthServer:
     """`/health`: the supervisor lives. `/ready`: rows flow. Both say how the run fares."""
 
     def __init__(self, status: Status, host: str, port: int) -> None:
-        handler = type("Handler", (_Handler,), {"status": status, "only_local": _is_loopback(host)})
+        handler: type[_Handler] = type("Handler", (_Handler,), {"status": status})
         try:
             self._server = _server_for(host)((host, port), handler)
         except (OSError, OverflowError) as failure:
@@ -25,6 +25,7 @@ class HealthServer:
                 f"the health server cannot listen on {host}:{port}: {failure}.",
                 "choose another --health-port, or 0: then the operating system picks a free one.",
             ) from None
+        handler.guard = HostGuard(host, str(self._server.server_address[0]))
         self._server.daemon_threads = True
         address = f"[{host}]" if ":" in host else host
         self.url = f"http://{address}:{self._server.server_address[1]}"
@@ -37,12 +38,12 @@ class HealthServer:
 
 class _Handler(BaseHTTPRequestHandler):
     status: Status
-    only_local: bool
+    guard: HostGuard
 
     def do_GET(self) -> None:
-        if self.only_local and not _is_ours(self.headers.get("host", "")):
-            # A page elsewhere lets its own name point to this machine, to read what is not meant for it.
-            self._answer(403, {"error": "this is not the server of that name"})
+        host = self.headers.get("host", "")
+        if self.guard.refuses(host):
+            self._answer(403, {"error": refusal_of(host)})
         elif self.path.partition("?")[0] == "/health":
             self._answer(200, self.status.to_dict())
         elif self.path.partition("?")[0] == "/ready":
@@ -66,20 +67,3 @@ class _Handler(BaseHTTPRequestHandler):
 def _server_for(host: str) -> type[ThreadingHTTPServer]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return type("Server", (ThreadingHTTPServer,), {"address_family": family})
-
-
-def _is_ours(host_header: str) -> bool:
-    name = host_header.rpartition("]")[0].lstrip("[") or host_header.partition(":")[0]
-    return name.lower() == "localhost" or _is_address(name)
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

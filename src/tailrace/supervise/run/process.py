@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import queue
 import shutil
@@ -15,14 +14,18 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from tailrace._process.owner_pipe import guarded
+from tailrace.contract.codec import from_json
+from tailrace.contract.run_folder import FailureReport
 from tailrace.supervise import run_folder
 from tailrace.supervise.run.output import Copy, RotatingLog
 
 OUTPUT_ENDS_WITHIN_S = 2.0
 POLITE_S = 5.0
+
+Report = TypeVar("Report")
 
 
 class Application:
@@ -72,19 +75,19 @@ class Application:
         code = self._guard.returncode
         return code if code is None or code >= 0 else 128 - code
 
-    def report(self, name: str) -> Any:
+    def report(self, kind: type[Report], name: str) -> Report | None:
         """What the application has reported in this file; None if it has not."""
         try:
-            return json.loads((self.folder / name).read_text(encoding="utf-8"))
+            return from_json(kind, (self.folder / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
 
     @property
     def final_error(self) -> str:
         """The error that ended it: as the application reported it, else as it was printed."""
-        failure = self.report(run_folder.FAILURE)
+        failure = self.report(FailureReport, run_folder.FAILURE)
         if failure is not None:
-            return f"Traceback (most recent call last):\n{failure['type']}: {failure['message']}"
+            return f"Traceback (most recent call last):\n{failure.type}: {failure.message}"
         # If Python printed nothing, spark-submit failed.
         return self._python.end if self._python.end.strip() else self._spark.end
 

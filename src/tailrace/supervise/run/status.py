@@ -7,6 +7,9 @@ import time
 from enum import StrEnum
 from typing import Any
 
+from tailrace.contract.codec import encode
+from tailrace.contract.health import Health
+
 READY = ("ready", "lagging")
 
 
@@ -25,7 +28,7 @@ class Status:
         self._lock = threading.Lock()
         self._state = State.STARTING
         self._since = time.time()
-        self._queries: dict[str, Any] = {"status": "unknown"}
+        self._queries = Health("unknown")
         self._restarts: dict[str, int] = {"used": 0, "limit": 0, "total": 0}
         self._incident: dict[str, Any] | None = None
 
@@ -34,12 +37,12 @@ class Status:
             if state != self._state:
                 self._state, self._since = state, time.time()
             if state != State.RUNNING:
-                self._queries = {"status": "unknown"}
+                self._queries = Health("unknown")
 
     def tell(
         self,
         *,
-        queries: dict[str, Any] | None = None,
+        queries: Health | None = None,
         restarts: dict[str, int] | None = None,
         incident: dict[str, Any] | None = None,
     ) -> None:
@@ -52,14 +55,14 @@ class Status:
     def is_ready(self) -> bool:
         """Rows flow, as far as the application itself can tell."""
         with self._lock:
-            return self._state == State.RUNNING and self._queries.get("status") in READY
+            return self._state == State.RUNNING and self._queries.status in READY
 
     def to_dict(self) -> dict[str, Any]:
         with self._lock:
             return {
                 "state": self._state.value,
                 "since": self._since,
-                "application": self._queries,
+                "application": encode(self._queries),
                 "restarts": self._restarts,
                 "last_incident": self._incident,
             }

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tailrace.contract.run_folder import DashboardReport
 from tailrace.errors import DashboardUnreachableError, DrainError, NothingToDrainError, TailraceError
 from tailrace.supervise.remote import drain_at
 from tailrace.supervise.run import incident as incidents
@@ -206,10 +207,10 @@ class Supervisor:
         application.end()
         return ExitCode.NOT_DRAINED
 
-    def _begin_drain(self, address: dict[str, str]) -> None:
+    def _begin_drain(self, address: DashboardReport) -> None:
         def drain() -> None:
             try:
-                drain_at(address["url"], None, self._order.drain_timeout_s, address["token"])
+                drain_at(address.url, None, self._order.drain_timeout_s, address.token)
                 self._events.put(_DrainEnded(None))
             except TailraceError as failure:
                 self._events.put(_DrainEnded(failure))
@@ -221,7 +222,7 @@ class Supervisor:
         address = health_check.address
         if address is not None:
             with contextlib.suppress(TailraceError):
-                drain_at(address["url"], None, self._order.drain_timeout_s, address["token"])
+                drain_at(address.url, None, self._order.drain_timeout_s, address.token)
 
     def _report(
         self, application: Application, health_check: ApplicationHealth, failure: Failure, next_step: str

@@ -43,7 +43,7 @@ final class BadRecordHandler(policy: ErrorPolicy) extends Logging {
     recent.dequeueWhile(now - _ > BadRecordHandler.MinuteNanos)
     if (failuresOfLast == 1) {
       recent.enqueue(now)
-      ExecutorFigures.leftOut(run, String.valueOf(failure.getMessage).linesIterator.nextOption().getOrElse(""))
+      ExecutorFigures.badRecord(run, String.valueOf(failure.getMessage).linesIterator.nextOption().getOrElse(""))
     }
     if (recent.length > perMinute) {
       throw new TailraceException(

@@ -35,7 +35,7 @@ final class EpochLatency extends AccumulatorV2[(Int, Long), Long] {
     def percentileMs(share: Double): Any = {
       val wanted = math.max(1L, math.ceil(total * share).toLong)
       val reached = sorted.iterator.scanLeft((0L, 0L)) { case ((_, sum), pair) => (pair(0), sum + pair(1)) }.drop(1)
-      reached.find(_._2 >= wanted).map(pair => Counts.highestOf(pair._1.toInt) / 1000.0).orNull
+      reached.find(_._2 >= wanted).map(pair => Buckets.highestOf(pair._1.toInt) / 1000.0).orNull
     }
     new GenericRowWithSchema(
       Array[Any](total) ++ EpochLatency.Shares.map(share => percentileMs(share._2)),

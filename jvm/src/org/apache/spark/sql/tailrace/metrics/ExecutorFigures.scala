@@ -12,7 +12,7 @@ import org.apache.spark.TaskContext
 private[tailrace] object ExecutorFigures {
   private val series = ConcurrentHashMap.newKeySet[Series]()
   private val sources = ConcurrentHashMap.newKeySet[SourceProbe]()
-  private val leftOutRecords = new ConcurrentHashMap[String, LeftOutNews]
+  private val badRecords = new ConcurrentHashMap[String, BadRecordsSkipped]
   private val sinks = ConcurrentHashMap.newKeySet[SinkProbe]()
 
   /** For as long as the task runs. */
@@ -33,36 +33,36 @@ private[tailrace] object ExecutorFigures {
   }
 
   /** A record that could not be processed. */
-  def leftOut(run: String, error: String): Unit =
-    leftOutRecords.merge(run, LeftOutNews(run, 1, error), (before, one) => one.copy(records = before.records + 1))
+  def badRecord(run: String, error: String): Unit =
+    badRecords.merge(run, BadRecordsSkipped(run, 1, error), (before, one) => one.copy(records = before.records + 1))
 
   // The following are for one thread at a time.
 
-  def seriesNews(): Array[SeriesNews] = {
+  def takeSeries(): Array[RecordedSeries] = {
     val merged = mutable.HashMap.empty[SeriesKey, BucketCounts]
     drain(series)(_.isClosed) { one =>
       one.foreachNew((bucket, count) => merged.getOrElseUpdate(one.key, new BucketCounts).add(bucket, count))
     }
-    merged.iterator.map { case (key, counts) => SeriesNews(key, counts.flat) }.toArray
+    merged.iterator.map { case (key, counts) => RecordedSeries(key, counts.flat) }.toArray
   }
 
-  def leftOutNews(): Array[LeftOutNews] =
-    leftOutRecords.keySet.asScala.toArray.flatMap(run => Option(leftOutRecords.remove(run)))
+  def takeBadRecords(): Array[BadRecordsSkipped] =
+    badRecords.keySet.asScala.toArray.flatMap(run => Option(badRecords.remove(run)))
 
-  def readNews(): Array[ReadNews] = {
-    val news = mutable.ArrayBuffer.empty[ReadNews]
-    drain(sources)(_.isClosed)(news ++= _.news())
-    news.toArray
+  def takeReads(): Array[ReadProgress] = {
+    val reads = mutable.ArrayBuffer.empty[ReadProgress]
+    drain(sources)(_.isClosed)(reads ++= _.take())
+    reads.toArray
   }
 
-  def writeNews(): Array[WriteNews] = {
-    val news = mutable.ArrayBuffer.empty[WriteNews]
-    drain(sinks)(_.isClosed)(news ++= _.news())
-    news.groupMapReduce(_.run)(_.rows)(_ + _).map { case (run, rows) => WriteNews(run, rows) }.toArray
+  def takeWrites(): Array[RowsWritten] = {
+    val writes = mutable.ArrayBuffer.empty[RowsWritten]
+    drain(sinks)(_.isClosed)(writes ++= _.take())
+    writes.groupMapReduce(_.run)(_.rows)(_ + _).map { case (run, rows) => RowsWritten(run, rows) }.toArray
   }
 
   private def drain[T](open: JSet[T])(isClosed: T => Boolean)(use: T => Unit): Unit = open.asScala.foreach { one =>
-    // Asked first: what the task records until it closes is then among the news.
+    // Asked first: what the task records until it closes is then among what is taken.
     val last = isClosed(one)
     use(one)
     if (last) {
@@ -82,6 +82,8 @@ private[metrics] final class BucketCounts extends Serializable {
   def isEmpty: Boolean = counts.isEmpty
 
   def total: Long = counts.values.sum
+
+  def toMap: Map[Int, Long] = counts.iterator.map { case (bucket, count) => bucket.toInt -> count }.toMap
 
   /** Bucket, count, bucket, count and so on. */
   def flat: Array[Long] = counts.iterator.flatMap { case (bucket, count) => Iterator(bucket, count) }.toArray

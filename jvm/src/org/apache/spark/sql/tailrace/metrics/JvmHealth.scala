@@ -51,12 +51,12 @@ private[metrics] final class JvmHealth {
     collectors.foreach(_.removeNotificationListener(onCollection))
   }
 
-  def news(): HealthNews = {
+  def take(): JvmReport = {
     val heap = ManagementFactory.getMemoryMXBean.getHeapMemoryUsage
     val since = Iterator.continually(pauses.poll()).takeWhile(_ != null).map(_.longValue).toArray
     val late = new BucketCounts
     hiccups.foreachNew((bucket, count) => late.add(bucket, count))
-    HealthNews(system.getCpuLoad, system.getProcessCpuLoad, heap.getUsed, heap.getMax, since, late.flat)
+    JvmReport(system.getCpuLoad, system.getProcessCpuLoad, heap.getUsed, heap.getMax, since, late.flat)
   }
 }
 

@@ -46,9 +46,9 @@ private[metrics] final class LagWatch extends Logging {
     }
   }
 
-  /** Run, topic, partition and offset, of what was answered since the last time. */
-  def newest(): Seq[(String, String, Int, Long)] = watched.asScala.toSeq.flatMap { case ((run, _), source) =>
-    source.answered().map { case (topic, partition, offset) => (run, topic, partition, offset) }
+  /** What was answered since the last time. */
+  def latest(): Seq[LatestOffset] = watched.asScala.toSeq.flatMap { case ((run, _), source) =>
+    source.answered().map { case (topic, partition, offset) => LatestOffset(run, topic, partition, offset) }
   }
 
   private def ask(): Unit = watched.values().asScala.foreach { source =>

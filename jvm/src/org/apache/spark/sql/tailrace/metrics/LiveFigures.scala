@@ -1,17 +1,17 @@
 package org.apache.spark.sql.tailrace.metrics
 
+import java.time.Instant
+
 import scala.collection.mutable
 import scala.util.Try
-
-import org.json4s.JsonAST.JValue
-import org.json4s.JsonDSL._
-import org.json4s.jackson.JsonMethods.{compact, parse, render}
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.streaming.StreamingQueryListener._
 import org.apache.spark.sql.tailrace.internals.kafka.{KafkaPartition, KafkaStream}
 import org.apache.spark.sql.tailrace.plan.StageShape
+
+import tailrace.contract.JsonEncoder
 
 /**
  * On the driver: what has come from the executors and from Spark's streaming queries since somebody last asked.
@@ -24,10 +24,10 @@ object LiveFigures {
   private val KeptEpochs = 3
 
   private val series = mutable.HashMap.empty[SeriesKey, BucketCounts]
-  private val reads = mutable.LinkedHashMap.empty[(String, Long, String, Int), ReadNews]
+  private val reads = mutable.LinkedHashMap.empty[(String, Long, String, Int), ReadProgress]
   private val written = mutable.HashMap.empty[String, Long]
-  private val health = mutable.HashMap.empty[String, (HealthNews, BucketCounts)]
-  private val events = mutable.Queue.empty[JValue]
+  private val health = mutable.HashMap.empty[String, (JvmReport, BucketCounts)]
+  private val events = mutable.Queue.empty[QueryEvent]
   private val shapes = mutable.HashMap.empty[String, Seq[StageShape]]
   private val lag = new LagWatch
 
@@ -42,29 +42,27 @@ object LiveFigures {
 
   /** From an executor. */
   def received(report: Report): Unit = synchronized {
-    report.series.foreach(news => series.getOrElseUpdate(news.key, new BucketCounts).addAll(news.counts))
-    report.reads.foreach { news =>
-      val key = (news.run, news.epoch, news.topic, news.partition)
+    report.series.foreach(one => series.getOrElseUpdate(one.key, new BucketCounts).addAll(one.counts))
+    report.reads.foreach { read =>
+      val key = (read.run, read.epoch, read.topic, read.partition)
       // Of epochs long past only the number of rows is of interest.
-      val old = reads.remove(key.copy(_2 = news.epoch - KeptEpochs))
+      val old = reads.remove(key.copy(_2 = read.epoch - KeptEpochs))
       val before = reads.get(key).orElse(old).fold(0L)(_.rows)
-      reads(key) = news.copy(rows = before + news.rows)
+      reads(key) = read.copy(rows = before + read.rows)
     }
-    report.writes.foreach(news => written(news.run) = written.getOrElse(news.run, 0L) + news.rows)
-    report.leftOut.foreach { news =>
-      add(("event" -> "left out") ~ ("run" -> news.run) ~ ("records" -> news.records) ~ ("error" -> news.error))
-    }
+    report.writes.foreach(one => written(one.run) = written.getOrElse(one.run, 0L) + one.rows)
+    report.badRecords.foreach(add)
     val (before, hiccups) = health.getOrElse(report.executor, (null, new BucketCounts))
     hiccups.addAll(report.health.hiccups)
-    val pauses = Option(before).fold(Array.empty[Long])(_.pauses) ++ report.health.pauses
-    health(report.executor) = (report.health.copy(pauses = pauses.takeRight(MostEvents)), hiccups)
+    val pauses = Option(before).fold(Array.empty[Long])(_.pausesUs) ++ report.health.pausesUs
+    health(report.executor) = (report.health.copy(pausesUs = pauses.takeRight(MostEvents)), hiccups)
   }
 
   /** An epoch of a real-time run is about to be planned. Told only if it differs from the one before. */
   def planned(run: String, epochMs: Option[Long], stages: Seq[StageShape]): Unit = synchronized {
     if (!shapes.get(run).contains(stages)) {
       shapes(run) = stages
-      add(("event" -> "planned") ~ ("run" -> run) ~ ("epoch_ms" -> epochMs) ~ ("stages" -> stages.map(json)))
+      add(QueryPlanned(run, epochMs, stages))
     }
   }
 
@@ -76,10 +74,7 @@ object LiveFigures {
         lag.watch(run, stream.toString, params, partitions.map(_.topicPartition).toSet)
       })
       synchronized {
-        add(
-          ("event" -> "reading") ~ ("run" -> run) ~ ("partitions" -> partitions.map { one =>
-            ("topic" -> one.topic) ~ ("partition" -> one.partition) ~ ("from" -> one.fromOffset)
-          }))
+        add(ReadingStarted(run, partitions.map(one => PartitionStart(one.topic, one.partition, one.fromOffset))))
       }
     }
 
@@ -88,76 +83,79 @@ object LiveFigures {
 
   /** The first epochs of a run are short, or they are over. */
   def warming(run: String, epoch: Long, isWarming: Boolean): Unit = synchronized {
-    add(("event" -> "warming") ~ ("run" -> run) ~ ("epoch" -> epoch) ~ ("warming" -> isWarming))
+    add(WarmupChanged(run, epoch, isWarming))
   }
 
   /** An epoch's job has been submitted. */
   private[metrics] def launched(run: String, epoch: Long, atMs: Long): Unit = synchronized {
-    add(("event" -> "launched") ~ ("run" -> run) ~ ("epoch" -> epoch) ~ ("at_ms" -> atMs))
+    add(EpochLaunched(run, epoch, atMs))
   }
 
   /** All tasks of an epoch have ended. */
   private[metrics] def finished(run: String, epoch: Long, atMs: Long): Unit = synchronized {
-    add(("event" -> "finished") ~ ("run" -> run) ~ ("epoch" -> epoch) ~ ("at_ms" -> atMs))
+    add(EpochFinished(run, epoch, atMs))
   }
 
   def started(event: QueryStartedEvent): Unit = synchronized {
-    add(
-      ("event" -> "started") ~ ("run" -> event.runId.toString) ~ ("id" -> event.id.toString) ~
-        ("name" -> Option(event.name)) ~ ("at" -> event.timestamp))
+    add(QueryStarted(event.runId.toString, event.id.toString, Option(event.name), millis(event.timestamp)))
   }
 
   def progressed(event: QueryProgressEvent): Unit = synchronized {
-    add(("event" -> "progress") ~ ("run" -> event.progress.runId.toString) ~ ("progress" -> parse(event.progress.json)))
+    val progress = event.progress
+    // Progress has been written when the trigger is done.
+    val atMs = millis(progress.timestamp) + Option(progress.durationMs.get("triggerExecution")).fold(0L)(_.longValue)
+    add(EpochCommitted(
+      progress.runId.toString,
+      progress.batchId,
+      atMs,
+      progress.stateOperators.toSeq.map { one =>
+        StateOperator(one.operatorName, one.numRowsTotal, one.memoryUsedBytes, one.commitTimeMs.toDouble)
+      }))
   }
 
   def terminated(event: QueryTerminatedEvent): Unit = {
     lag.forget(event.runId.toString)
     synchronized {
       shapes.remove(event.runId.toString)
-      add(("event" -> "terminated") ~ ("run" -> event.runId.toString) ~ ("error" -> event.exception))
+      add(QueryTerminated(event.runId.toString, event.exception))
     }
   }
 
   /** Everything since the last call, as JSON. */
-  def take(): String = {
-    val newest = lag.newest()
+  def take(): String = JsonEncoder.encode(takeMessage())
+
+  private def takeMessage(): LiveFiguresMessage = {
+    val latest = lag.latest()
     synchronized {
-      val taken: JValue =
-        ("series" -> series.toSeq.map { case (key, counts) =>
-          ("run" -> key.run) ~ ("figure" -> key.figure) ~ ("stage" -> key.stage) ~ ("topic" -> key.topic) ~
-            ("partition" -> key.partition) ~ ("counts" -> counts.flat.toSeq)
-        }) ~
-          ("reads" -> reads.values.toSeq.map(json)) ~
-          ("written" -> written.toSeq.map { case (run, rows) => ("run" -> run) ~ ("rows" -> rows) }) ~
-          ("executors" -> health.toSeq.map { case (executor, (news, hiccups)) => json(executor, news, hiccups) }) ~
-          ("newest" -> newest.map { case (run, topic, partition, offset) =>
-            ("run" -> run) ~ ("topic" -> topic) ~ ("partition" -> partition) ~ ("offset" -> offset)
-          }) ~
-          ("events" -> events.toSeq)
+      val message = LiveFiguresMessage(
+        series.toSeq.map { case (key, counts) => SeriesUpdate(key, counts.toMap) },
+        reads.values.toSeq,
+        written.toSeq.map { case (run, rows) => RowsWritten(run, rows) },
+        health.toSeq.map { case (executor, (report, hiccups)) => healthOf(executor, report, hiccups) },
+        latest,
+        events.toSeq)
       Seq(series, reads, written, health).foreach(_.clear())
       events.clear()
-      compact(render(taken))
+      message
     }
   }
 
-  private def add(event: JValue): Unit = {
+  private def healthOf(executor: String, report: JvmReport, hiccups: BucketCounts): ExecutorHealth =
+    ExecutorHealth(
+      executor,
+      report.systemCpuLoad,
+      report.processCpuLoad,
+      report.heapUsed,
+      report.heapMax,
+      report.pausesUs.toSeq,
+      hiccups.toMap)
+
+  private def add(event: QueryEvent): Unit = {
     events.enqueue(event)
     if (events.length > MostEvents) {
       events.dequeue()
     }
   }
 
-  private def json(stage: StageShape): JValue =
-    ("stage" -> stage.stage) ~ ("inputs" -> stage.inputs) ~ ("sources" -> stage.sources) ~
-      ("operators" -> stage.operators) ~ ("tasks" -> stage.tasks) ~ ("sink" -> stage.sink)
-
-  private def json(news: ReadNews): JValue =
-    ("run" -> news.run) ~ ("epoch" -> news.epoch) ~ ("topic" -> news.topic) ~ ("partition" -> news.partition) ~
-      ("began_us" -> news.beganAt) ~ ("ended_us" -> news.endedAt) ~ ("offset" -> news.offset) ~ ("rows" -> news.rows)
-
-  private def json(executor: String, news: HealthNews, hiccups: BucketCounts): JValue =
-    ("id" -> executor) ~ ("cpu_load" -> news.systemCpuLoad) ~ ("process_cpu_load" -> news.processCpuLoad) ~
-      ("heap_used_bytes" -> news.heapUsed) ~ ("heap_max_bytes" -> news.heapMax) ~
-      ("gc_pauses_us" -> news.pauses.toSeq) ~ ("hiccups" -> hiccups.flat.toSeq)
+  private def millis(timestamp: String): Long = Instant.parse(timestamp).toEpochMilli
 }

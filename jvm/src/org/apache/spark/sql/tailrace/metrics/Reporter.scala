@@ -29,13 +29,13 @@ final class Reporter(context: PluginContext) extends Logging {
       context.send(
         Report(
           context.executorID(),
-          ExecutorFigures.seriesNews(),
-          ExecutorFigures.readNews(),
-          ExecutorFigures.writeNews(),
-          ExecutorFigures.leftOutNews(),
-          health.news()))
+          ExecutorFigures.takeSeries(),
+          ExecutorFigures.takeReads(),
+          ExecutorFigures.takeWrites(),
+          ExecutorFigures.takeBadRecords(),
+          health.take()))
     } catch {
-      // An executor that is being shut down has nobody to tell.
+      // The driver of an executor that is being shut down may be gone.
       case NonFatal(failure) => logDebug("The latency figures of the last second could not be sent", failure)
     }
 

@@ -39,7 +39,7 @@ object Figure {
  */
 final case class SeriesKey(run: String, figure: String, stage: Int, topic: String, partition: Int)
 
-/** One task's durations of one kind; the task records, the reporter asks for the news. */
+/** One task's durations of one kind; the task records, the reporter asks for what is new. */
 final class Series(val key: SeriesKey) {
   private val counts = new Counts
   private val reported = mutable.LongMap.empty[Long]

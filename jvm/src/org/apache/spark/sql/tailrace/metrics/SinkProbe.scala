@@ -39,11 +39,11 @@ final class SinkProbe(task: TaskIdentity, current: CurrentRow, stage: Int, behin
   def counted(): Unit = rows += 1
 
   /** Rows since the last time. */
-  private[metrics] def news(): Option[WriteNews] = {
+  private[metrics] def take(): Option[RowsWritten] = {
     val now = rows
     val since = now - reportedRows
     reportedRows = now
-    Option.when(since > 0)(WriteNews(task.run, since))
+    Option.when(since > 0)(RowsWritten(task.run, since))
   }
 
   private[metrics] def isClosed: Boolean = calls.isClosed

@@ -32,11 +32,12 @@ final class SourceProbe(task: TaskIdentity, val place: SourcePartition, queue: S
     endedAt = MicroClock.now()
   }
 
-  /** None when nobody needs to be told again. */
-  private[metrics] def news(): Option[ReadNews] = {
+  /** None if nothing has changed since the last time. */
+  private[metrics] def take(): Option[ReadProgress] = {
     val (now, end) = (rows, endedAt)
     val isNew = now > reportedRows || (end != 0L && !reportedEnd)
-    val told = ReadNews(task.run, task.epoch, place.topic, place.partition, beganAt, end, offset, now - reportedRows)
+    val told =
+      ReadProgress(task.run, task.epoch, place.topic, place.partition, beganAt, end, offset, now - reportedRows)
     reportedRows = now
     reportedEnd = end != 0L
     Option.when(beganAt != 0L && (isNew || end == 0L))(told)

@@ -3,22 +3,29 @@ package org.apache.spark.sql.tailrace.plan
 import tailrace.TailraceException
 import tailrace.support.{Support, Unsupported}
 
-/** One error for everything in a query that cannot run in Real-Time Mode. */
+/** Why something cannot run in Real-Time Mode, and what to do instead. */
+final case class Refusal(problem: String, fix: String)
+
 object Refusal {
 
+  def ofOperator(operator: Support): Option[Refusal] = Option(operator).collect {
+    case Support(_, name, _, Unsupported(reason, fix)) => Refusal(s"$name cannot run in Real-Time Mode: $reason", fix)
+  }
+
+  def ofSink(sink: Support): Option[Refusal] = Option(sink).collect {
+    case Support(_, name, _, Unsupported(reason, fix)) =>
+      Refusal(s"the sink '$name' cannot be used in Real-Time Mode: $reason", fix)
+  }
+
+  /** One error for everything in a query that cannot run in Real-Time Mode. */
   def of(operators: Seq[Support], sink: Option[Support] = None): Option[TailraceException] = {
-    val reasons = operators.distinctBy(_.name).collect { case Support(_, name, _, Unsupported(reason, remedy)) =>
-      (s"$name cannot run in Real-Time Mode: $reason", s"$name: $remedy")
-    }
-    val ofSink = sink.toSeq.collect { case Support(_, name, _, Unsupported(reason, remedy)) =>
-      (s"the sink '$name' cannot be used in Real-Time Mode: $reason", s"sink '$name': $remedy")
-    }
-    val all = reasons ++ ofSink
+    val ofOperators = operators.distinctBy(_.name).flatMap(one => ofOperator(one).map(one.name -> _))
+    val all = ofOperators ++ sink.flatMap(one => ofSink(one).map(s"sink '${one.name}'" -> _))
     Option.when(all.nonEmpty) {
       new TailraceException(
-        if (reasons.nonEmpty) "TAILRACE_UNSUPPORTED_OPERATOR" else "TAILRACE_UNSUPPORTED_SINK",
-        all.map(_._1).mkString("\n"),
-        all.map(_._2).mkString("\n     "))
+        if (ofOperators.nonEmpty) "TAILRACE_UNSUPPORTED_OPERATOR" else "TAILRACE_UNSUPPORTED_SINK",
+        all.map(_._2.problem).mkString("\n"),
+        all.map { case (name, refusal) => s"$name: ${refusal.fix}" }.mkString("\n     "))
     }
   }
 }

@@ -12,7 +12,6 @@ import org.apache.spark.sql.tailrace.operators.python.PythonForeachTable
 import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, Refusal, SessionWindows, StreamJoins}
 import org.apache.spark.sql.tailrace.sink.kafka.{MatchIdentity, TailraceKafka, TailraceKafkaTable}
 
-import tailrace.TailraceException
 import tailrace.support.{Sinks, Support}
 
 /**
@@ -26,7 +25,7 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
       val sink = PythonForeachTable.replacing(statement.sink).getOrElse(statement.sink)
       Refusal.of(LogicalOperators.refused(statement.inputQuery), Some(supportOf(sink))).foreach(throw _)
       statement.inputQuery.collect { case union: Union => StreamJoins.stateSparkDoesNotKnow(union) }.flatten.headOption
-        .foreach(_ => throw stateBeforeUnion)
+        .foreach(_ => throw StateBeforeUnion.error)
       if (sink.isInstanceOf[TailraceKafkaTable]) {
         MatchIdentity.refusal(statement.inputQuery).foreach(throw _)
       }
@@ -36,12 +35,6 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
       if (OutputModes.isInRealTime(statement)) statement else throw TailraceKafka.needsRealTime
     case _ => plan
   }
-
-  private def stateBeforeUnion = new TailraceException(
-    "TAILRACE_STATE_BEFORE_UNION",
-    "one side of the union keeps state (a join of two streams, dropDuplicatesWithinWatermark), and Real-Time Mode allows that " +
-      "only behind the union.",
-    "move the union before it, or write the two sides with two queries.")
 
   // Sinks of the first data source API throw when they are asked for their name.
   def supportOf(sink: Table): Support =

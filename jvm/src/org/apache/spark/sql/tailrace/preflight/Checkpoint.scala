@@ -9,13 +9,13 @@ import scala.util.{Try, Using}
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.{FileSystem, Path}
-import org.json4s.JsonAST.{JNull, JObject, JValue}
-import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.parse
 
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqMetadata, OffsetSeqMetadataBase}
+
+import tailrace.contract.RawJson
 
 /** What lies in a checkpoint's folder; it is only read. */
 private[preflight] final class Checkpoint(location: String, session: SparkSession) {
@@ -53,26 +53,28 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
     lastOffsets.foreach(epoch => Files.createFile(offsets.resolve(epoch.toString)))
   }
 
-  def json: JObject = {
+  def description: CheckpointDescription = {
     val problem = reachable
-    ("location" -> location) ~
-      ("problem" -> problem) ~
-      ("exists" -> (problem.isEmpty && exists("metadata"))) ~
-      ("query_id" -> queryId) ~
-      ("epoch" -> lastCommit) ~
+    CheckpointDescription(
+      location,
+      problem,
+      exists = problem.isEmpty && exists("metadata"),
+      queryId,
+      epoch = lastCommit,
       // Of what was committed: micro-batch notes the end of a batch before it runs.
-      ("offsets" -> lastCommit.orElse(lastOffsets).map(sourceOffsets).getOrElse(Nil)) ~
-      ("commit_version" -> lastCommit.flatMap(epoch => read(new Path(root, s"commits/$epoch")).headOption)) ~
-      ("operators" -> operators)
+      offsets = lastCommit.orElse(lastOffsets).map(sourceOffsets).getOrElse(Nil),
+      commitVersion = lastCommit.flatMap(epoch => read(new Path(root, s"commits/$epoch")).headOption),
+      operators)
   }
 
   private def queryId: Option[String] =
     Try((parse(read(new Path(root, "metadata")).mkString) \ "id").values.toString).toOption
 
   /** The position in each source, as the source wrote it. */
-  private def sourceOffsets(epoch: Long): Seq[JValue] =
-    read(new Path(root, s"offsets/$epoch")).drop(2).map(line =>
-      if (line == "-") JNull else Try(parse(line)).getOrElse(JNull))
+  private def sourceOffsets(epoch: Long): Seq[Option[RawJson]] =
+    read(new Path(root, s"offsets/$epoch")).drop(2).map(line => Option.when(isJson(line))(RawJson(line)))
+
+  private def isJson(line: String): Boolean = line != "-" && Try(parse(line)).isSuccess
 
   /** The stateful operators, by the names that Spark gives them. */
   private def operators: Seq[String] = Try {

@@ -8,8 +8,8 @@ private[preflight] object KafkaPartitions {
   private val GiveUpAfterMs = 4000L
 
   /** The partitions as Kafka's client has them, or what was in the way. */
-  def of(stream: MicroBatchStream): Either[KafkaProblem, Set[AnyRef]] = KafkaStream.clientParams(stream) match {
-    case None => Left(KafkaProblem("unknown", "this version of the Kafka connector is not known to Tailrace"))
+  def of(stream: MicroBatchStream): Either[SourceProblem, Set[AnyRef]] = KafkaStream.clientParams(stream) match {
+    case None => Left(SourceProblem("unknown", "this version of the Kafka connector is not known to Tailrace"))
     case Some(params) =>
       try Right(KafkaStream.partitionsOf(stream, KafkaAdmin.impatient(params, "tailrace-check", GiveUpAfterMs)))
       catch {
@@ -17,13 +17,10 @@ private[preflight] object KafkaPartitions {
       }
   }
 
-  private def problemOf(failure: Throwable): KafkaProblem = KafkaErrors.causeOf(failure) match {
+  private def problemOf(failure: Throwable): SourceProblem = KafkaErrors.causeOf(failure) match {
     case Some(cause) => problemOf(cause)
-    case None if KafkaErrors.isTimeout(failure) => KafkaProblem("unreachable", failure.getMessage)
-    case None if KafkaErrors.isUnknownTopic(failure) => KafkaProblem("no_topic", failure.getMessage)
-    case None => KafkaProblem("refused", Option(failure.getMessage).getOrElse(failure.toString))
+    case None if KafkaErrors.isTimeout(failure) => SourceProblem("unreachable", failure.getMessage)
+    case None if KafkaErrors.isUnknownTopic(failure) => SourceProblem("no_topic", failure.getMessage)
+    case None => SourceProblem("refused", Option(failure.getMessage).getOrElse(failure.toString))
   }
 }
-
-/** @param kind `unreachable` (nobody answers in time), `no_topic`, `refused` or `unknown` */
-private[preflight] final case class KafkaProblem(kind: String, message: String)

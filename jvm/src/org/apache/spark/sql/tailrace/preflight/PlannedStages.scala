@@ -1,8 +1,5 @@
 package org.apache.spark.sql.tailrace.preflight
 
-import org.json4s.JsonAST.{JArray, JObject}
-import org.json4s.JsonDSL._
-
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Distinct, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.execution.{SparkPlan, UnionExec}
@@ -22,7 +19,7 @@ import tailrace.support.Operators
  * @param unknown the sources whose number of partitions is not known
  */
 private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan, unknown: Set[String]) {
-  private val stages = new Stages(plan)
+  private val parts = new Stages(plan)
 
   // Spark plans an aggregation as several operators and forgets which one it was: they are told by their order.
   private val aggregations = plan.collect { case node if isAggregation(node) => node }
@@ -30,25 +27,25 @@ private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan
     case node @ (_: Aggregate | _: Distinct) if node.isStreaming => SourceLines.of(node)
   }
 
-  def json: JArray = JArray(stages.tops.map { case (number, top) => describe(number, top) }.toList)
+  def stages: Seq[Stage] = parts.tops.map { case (number, top) => describe(number, top) }
 
-  private def describe(number: Int, top: SparkPlan): JObject = {
-    val nodes = stages.within(top)
+  private def describe(number: Int, top: SparkPlan): Stage = {
+    val nodes = parts.within(top)
     val sources = nodes.collect { case scan: RealTimeStreamScanExec => scan.stream.toString }
     val tasks = if (sources.exists(unknown.contains)) None else Some(tasksOf(top))
-    ("number" -> number) ~
-      ("inputs" -> nodes.collect { case exchange: ShuffleExchangeExec => stages.endingIn(exchange) }.sorted) ~
-      ("sources" -> sources) ~
-      ("operators" -> nodes.reverse.flatMap(describe).distinct) ~
-      ("tasks" -> tasks)
+    Stage(
+      number,
+      inputs = nodes.collect { case exchange: ShuffleExchangeExec => parts.endingIn(exchange) }.sorted,
+      sources,
+      operators = nodes.reverse.flatMap(describe).distinct,
+      tasks)
   }
 
-  private def describe(node: SparkPlan): Option[JObject] = node match {
+  private def describe(node: SparkPlan): Option[Operator] = node match {
     case _: RealTimeStreamScanExec | _: ShuffleExchangeExec => None
     case _ =>
       Operators.documentedName(node.getClass.getName).map { name =>
-        ("name" -> name) ~ ("ours" -> isOurs(node)) ~ ("stateful" -> isStateful(node)) ~
-          ("line" -> lineOfAggregation(node).orElse(SourceLines.of(node)))
+        Operator(name, isOurs(node), isStateful(node), lineOfAggregation(node).orElse(SourceLines.of(node)))
       }
   }
 

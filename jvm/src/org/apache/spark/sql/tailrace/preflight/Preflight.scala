@@ -4,10 +4,6 @@ import java.util.Locale
 
 import scala.util.Try
 
-import org.json4s.JsonAST.{JArray, JNothing, JObject, JValue}
-import org.json4s.JsonDSL._
-import org.json4s.jackson.JsonMethods.{compact, render}
-
 import org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreeNode
@@ -20,9 +16,10 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 import org.apache.spark.sql.tailrace.epoch.rules.RefuseUnsupported
 import org.apache.spark.sql.tailrace.internals.StreamWriterFields
-import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, SessionWindows}
+import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, Refusal, SessionWindows}
 import org.apache.spark.sql.tailrace.sink.kafka.{MatchIdentity, MatchObstacle}
 
+import tailrace.contract.JsonEncoder
 import tailrace.support.{Operators, Support, Unsupported}
 
 /**
@@ -36,11 +33,8 @@ object Preflight {
     val fields = new WriterFields(writer)
     val checkpoint = Checkpoint.of(fields.dataset.sparkSession, fields.options)
     val written = describe(fields.format, fields.outputMode, fields.trigger, fields.options, fields.sink)
-    compact(render(describe(
-      fields.dataset,
-      epochOf(fields.trigger, epochMs),
-      sampleMs,
-      checkpoint) ~ ("writer" -> written)))
+    val described = describe(fields.dataset, epochOf(fields.trigger, epochMs), sampleMs, checkpoint)
+    JsonEncoder.encode(described.copy(writer = Some(written)))
   }
 
   /** Of a query that runs, as if it were started in Real-Time Mode next time. */
@@ -51,20 +45,24 @@ object Preflight {
     val options = Map("queryName" -> Option(run.name).getOrElse(run.id.toString))
     val written = describe(support.name, run.outputMode, run.trigger, options, support)
     val checkpoint = new Checkpoint(run.resolvedCheckpointRoot, run.sparkSession)
-    val running = describe(dataset, epochOf(run.trigger, epochMs), sampleMs, Some(checkpoint)) ~ ("writer" -> written)
-    compact(render(running ~ ("running" -> true)))
+    val described = describe(dataset, epochOf(run.trigger, epochMs), sampleMs, Some(checkpoint))
+    JsonEncoder.encode(described.copy(writer = Some(written), running = true))
   }
 
   def isRealTime(writer: DataStreamWriter[_]): Boolean =
     StreamWriterFields.triggerOf(writer).isInstanceOf[RealTimeTrigger]
 
-  def optionsOf(writer: DataStreamWriter[_]): String = compact(render(new WriterFields(writer).options))
+  def optionsOf(writer: DataStreamWriter[_]): String = JsonEncoder.encode(new WriterFields(writer).options)
 
   /** Of a query whose sink is not known yet. */
   def ofQuery(dataset: Dataset[_], epochMs: Long, sampleMs: Long): String =
-    compact(render(describe(dataset, epochMs, sampleMs, None)))
+    JsonEncoder.encode(describe(dataset, epochMs, sampleMs, None))
 
-  private def describe(dataset: Dataset[_], epochMs: Long, sampleMs: Long, checkpoint: Option[Checkpoint]): JObject = {
+  private def describe(
+      dataset: Dataset[_],
+      epochMs: Long,
+      sampleMs: Long,
+      checkpoint: Option[Checkpoint]): QueryDescription = {
     val query = dataset.queryExecution.analyzed
     val read = Sources.of(query)
     // However many there are, one does not look for longer.
@@ -75,30 +73,33 @@ object Preflight {
     val recorded = checkpoint.flatMap(_.settings)
     val rehearsal = new Rehearsal(dataset.sparkSession, query, epochMs, sources, recorded)
     val planned = rehearsal.planned
-    ("columns" -> dataset.schema.fields.toSeq.map(column =>
-      ("name" -> column.name) ~ ("type" -> column.dataType.sql))) ~
-      ("epoch_ms" -> epochMs) ~
-      ("shortest_epoch_ms" ->
-        dataset.sparkSession.sessionState.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_MIN_BATCH_DURATION)) ~
-      ("sources" -> read.map(relation => describe(sources(relation), relation))) ~
-      ("same_source_twice" -> (readTwice(read).map(sources(_).label) ++ planned.toOption.toSeq.flatMap(
-        scannedTwice)).distinct) ~
-      ("refused" -> refused(query, planned.toOption)) ~
-      ("spark_refuses" -> sparkRefuses(query)) ~
-      ("not_planned" -> planned.failed.toOption.map(messageOf)) ~
-      ("stages" -> planned.toOption.map(stages(_, query, sources.values.toSeq)).getOrElse(JArray(Nil))) ~
-      ("stateful" -> (query.exists(_.isStateful) || QueryParts.state(query).nonEmpty)) ~
-      ("state" -> QueryParts.state(query)) ~
-      ("state_before_union" -> QueryParts.stateBeforeUnion(query)) ~
-      ("stream_joins" -> QueryParts.streamJoins(query)) ~
-      ("match_obstacles" -> MatchIdentity.obstacles(query).map(describe)) ~
-      ("may_append" -> OutputModes.mayAppend(query)) ~
-      ("watermarks" -> QueryParts.watermarks(query)) ~
-      ("windows" -> QueryParts.windows(query)) ~
-      ("python" -> QueryParts.python(query)) ~
-      ("checkpoint" -> checkpoint.map(_.json).getOrElse(JNothing)) ~
-      ("state_obstacle" -> checkpoint.filter(_.hasState && planned.isSuccess).flatMap(rehearsal.stateObstacle).map(
-        messageOf))
+    val state = QueryParts.state(query)
+    QueryDescription(
+      columns = dataset.schema.fields.toSeq.map(column => Column(column.name, column.dataType.sql)),
+      epochMs = epochMs,
+      shortestEpochMs =
+        dataset.sparkSession.sessionState.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_MIN_BATCH_DURATION),
+      sources = read.map(relation => describe(sources(relation), relation)),
+      sameSourceTwice =
+        (readTwice(read).map(sources(_).label) ++ planned.toOption.toSeq.flatMap(scannedTwice)).distinct,
+      refused = refused(query, planned.toOption),
+      sparkRefuses = sparkRefuses(query),
+      notPlanned = planned.failed.toOption.map(messageOf),
+      stages = planned.toOption.toSeq.flatMap(stages(_, query, sources.values.toSeq)),
+      stateful = query.exists(_.isStateful) || state.nonEmpty,
+      state = state,
+      stateBeforeUnion = QueryParts.stateBeforeUnion(query).map(StateBeforeUnion.refusalOf),
+      streamJoins = QueryParts.streamJoins(query),
+      matchObstacles = MatchIdentity.obstacles(query).map(describe),
+      mayAppend = OutputModes.mayAppend(query),
+      watermarks = QueryParts.watermarks(query),
+      windows = QueryParts.windows(query),
+      python = QueryParts.python(query),
+      checkpoint = checkpoint.map(_.description),
+      stateObstacle =
+        checkpoint.filter(_.hasState && planned.isSuccess).flatMap(rehearsal.stateObstacle).map(messageOf),
+      writer = None,
+      running = false)
   }
 
   private def readTwice[T](read: Seq[T]): Seq[T] = read.diff(read.distinct)
@@ -117,47 +118,38 @@ object Preflight {
       outputMode: OutputMode,
       trigger: Trigger,
       options: Map[String, String],
-      sink: Support): JObject =
-    ("format" -> format) ~
-      ("output_mode" -> outputMode.toString.toLowerCase(Locale.ROOT)) ~
-      ("trigger" -> describe(trigger)) ~
-      ("options" -> options) ~
-      ("sink" -> describe(sink, None))
+      sink: Support): WriterDescription =
+    WriterDescription(
+      format,
+      outputMode.toString.toLowerCase(Locale.ROOT),
+      describe(trigger),
+      options,
+      Refusal.ofSink(sink).fold(SinkDescription(sink.name, supported = true, "", "")) { refusal =>
+        SinkDescription(sink.name, supported = false, refusal.problem, refusal.fix)
+      })
 
-  private def describe(obstacle: MatchObstacle): JObject =
-    ("code" -> obstacle.code) ~
-      ("where" -> obstacle.where) ~
-      ("problem" -> obstacle.problem) ~
-      ("fix" -> obstacle.fix) ~
-      ("line" -> SourceLines.of(obstacle.node))
+  private def describe(obstacle: MatchObstacle): PluginRefusal =
+    PluginRefusal(obstacle.code, obstacle.where, obstacle.problem, obstacle.fix, SourceLines.of(obstacle.node))
 
-  private def describe(trigger: Trigger): JObject = trigger match {
-    case RealTimeTrigger(durationMs) => ("kind" -> "real time") ~ ("duration_ms" -> durationMs)
-    case ProcessingTimeTrigger(intervalMs) => ("kind" -> "micro-batch") ~ ("interval_ms" -> intervalMs)
-    case other => ("kind" -> "micro-batch") ~ ("text" -> other.toString)
+  private def describe(trigger: Trigger): TriggerDescription = trigger match {
+    case RealTimeTrigger(durationMs) => TriggerDescription(Some(durationMs), None)
+    case ProcessingTimeTrigger(intervalMs) => TriggerDescription(None, Some(intervalMs))
+    case _ => TriggerDescription(None, None)
   }
 
-  private def describe(source: Source, relation: LogicalPlan): JObject =
-    ("name" -> source.name) ~
-      ("label" -> source.label) ~
-      ("options" -> source.options) ~
-      ("real_time" -> source.realTime) ~
-      ("topics" -> source.topics) ~
-      ("ages_ms" -> source.agesMs) ~
-      ("problem" -> source.problem.map(problem => ("kind" -> problem.kind) ~ ("message" -> problem.message))) ~
-      ("line" -> SourceLines.of(relation))
-
-  private def describe(support: Support, line: Option[String]): JObject = {
-    val (reason, remedy) = support.level match {
-      case Unsupported(reason, remedy) => (Some(reason), Some(remedy))
-      case _ => (None, None)
-    }
-    ("name" -> support.name) ~ ("supported" -> reason.isEmpty) ~ ("reason" -> reason) ~ ("remedy" -> remedy) ~
-      ("line" -> line)
-  }
+  private def describe(source: Source, relation: LogicalPlan): SourceDescription =
+    SourceDescription(
+      source.name,
+      source.label,
+      source.options,
+      source.realTime,
+      source.topics,
+      source.agesMs,
+      source.problem,
+      SourceLines.of(relation))
 
   /** What cannot run in Real-Time Mode; of what the planner made of it, only what says something new. */
-  private def refused(query: LogicalPlan, planned: Option[SparkPlan]): Seq[JObject] = {
+  private def refused(query: LogicalPlan, planned: Option[SparkPlan]): Seq[RefusedOperator] = {
     val written = LogicalOperators.refusedNodes(query)
     val chosen = planned.toSeq.flatMap(RefuseUnsupported.supports).filter(_._1.level.isInstanceOf[Unsupported])
     // A join that sorts brings its sorts along, and a sort its shuffle; a limit has operators that nobody has heard of.
@@ -172,11 +164,10 @@ object Preflight {
     }
   }
 
-  private def refusal(support: Support, node: TreeNode[_]): Option[JObject] = support.level match {
-    case Unsupported(_, _) =>
-      Some(describe(support, SourceLines.of(node)) ~ ("table_bytes" -> tableBytes(node).map(_.toString)))
-    case _ => None
-  }
+  private def refusal(support: Support, node: TreeNode[_]): Option[RefusedOperator] =
+    Refusal.ofOperator(support).map { refusal =>
+      RefusedOperator(support.name, refusal.problem, refusal.fix, SourceLines.of(node), tableBytes(node))
+    }
 
   /** How large Spark takes the static side of a join to be, where that has decided how it is joined. */
   private def tableBytes(node: TreeNode[_]): Option[BigInt] = node match {
@@ -186,8 +177,8 @@ object Preflight {
     case _ => None
   }
 
-  private def stages(plan: SparkPlan, query: LogicalPlan, sources: Seq[Source]): JValue =
-    new PlannedStages(plan, query, sources.filter(_.partitions.isEmpty).map(_.label).toSet).json
+  private def stages(plan: SparkPlan, query: LogicalPlan, sources: Seq[Source]): Seq[Stage] =
+    new PlannedStages(plan, query, sources.filter(_.partitions.isEmpty).map(_.label).toSet).stages
 
   /** What Spark refuses in any streaming query, and what would make no sense. */
   private def sparkRefuses(query: LogicalPlan): Option[String] =

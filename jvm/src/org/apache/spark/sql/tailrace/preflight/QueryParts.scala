@@ -2,9 +2,6 @@ package org.apache.spark.sql.tailrace.preflight
 
 import java.util.Locale
 
-import org.json4s.JsonAST.JObject
-import org.json4s.JsonDSL._
-
 import org.apache.spark.api.python.PythonEvalType
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
@@ -18,7 +15,7 @@ private[preflight] object QueryParts {
   private val MicrosPerMilli = 1000
 
   /** The operators that keep state, and whether a watermark lets them forget it. */
-  def state(query: LogicalPlan): Seq[JObject] = streaming(query).collect {
+  def state(query: LogicalPlan): Seq[StateDescription] = streaming(query).collect {
     case node: Deduplicate => stateful("dropDuplicates", isBounded(keysOf(node)), node)
     case node: DeduplicateWithinWatermark => stateful("dropDuplicatesWithinWatermark", bounded = true, node)
     case node: Aggregate if SessionWindows.isOne(node) =>
@@ -31,20 +28,19 @@ private[preflight] object QueryParts {
     case node: Join if StreamJoins.isOne(node) => stateful("join", isBounded(node), node)
   }
 
-  /** A stateful operator whose rows go on into a union. */
-  def stateBeforeUnion(query: LogicalPlan): Seq[JObject] = streaming(query).collect { case union: Union =>
+  /** The stateful operators whose rows go on into a union. */
+  def stateBeforeUnion(query: LogicalPlan): Seq[LogicalPlan] = streaming(query).collect { case union: Union =>
     streaming(union).collect {
       case node @ (_: Aggregate | _: TransformWithState | _: TransformWithStateInPySpark | _: Deduplicate)
           if node.isStateful =>
-        ("line" -> SourceLines.of(node)): JObject
-    } ++ StreamJoins.stateSparkDoesNotKnow(union).map(node => ("line" -> SourceLines.of(node)): JObject)
+        node
+    } ++ StreamJoins.stateSparkDoesNotKnow(union)
   }.flatten
 
-  def streamJoins(query: LogicalPlan): Seq[JObject] = {
+  def streamJoins(query: LogicalPlan): Seq[StreamJoin] = {
     val outer = StreamJoins.outer(query)
     StreamJoins.in(query).map { join =>
-      ("kind" -> join.joinType.sql.toLowerCase(Locale.ROOT)) ~ ("outer" -> outer.exists(_ eq join)) ~
-        ("line" -> SourceLines.of(join))
+      StreamJoin(join.joinType.sql.toLowerCase(Locale.ROOT), outer.exists(_ eq join), SourceLines.of(join))
     }
   }
 
@@ -63,24 +59,25 @@ private[preflight] object QueryParts {
     case _ => false
   }
 
-  def watermarks(query: LogicalPlan): Seq[JObject] = streaming(query).collect { case node: EventTimeWatermark =>
-    ("column" -> node.eventTime.name) ~ ("delay_ms" -> EventTimeWatermark.getDelayMs(node.delay)) ~
-      ("line" -> SourceLines.of(node))
+  def watermarks(query: LogicalPlan): Seq[Watermark] = streaming(query).collect { case node: EventTimeWatermark =>
+    Watermark(node.eventTime.name, EventTimeWatermark.getDelayMs(node.delay), SourceLines.of(node))
   }
 
   /** The lengths of the time windows that rows are gathered in. */
-  def windows(query: LogicalPlan): Seq[JObject] = streaming(query).flatMap { node =>
+  def windows(query: LogicalPlan): Seq[TimeWindowDescription] = streaming(query).flatMap { node =>
     node.expressions.flatMap(_.collect {
       case alias: Alias if alias.metadata.contains(TimeWindow.marker) => lengthOf(alias).map(_ -> node)
     }.flatten)
-  }.map { case (micros, node) => ("length_ms" -> micros / MicrosPerMilli) ~ ("line" -> SourceLines.of(node)) }
+  }.map { case (micros, node) => TimeWindowDescription(micros / MicrosPerMilli, SourceLines.of(node)) }
 
   /** The Python functions on the streaming path, and whether rows reach them pickled. */
-  def python(query: LogicalPlan): Seq[JObject] = streaming(query).flatMap { node =>
+  def python(query: LogicalPlan): Seq[PythonFunction] = streaming(query).flatMap { node =>
     node.expressions.flatMap(_.collect { case call: PythonUDF => call }).map { call =>
-      ("name" -> call.name) ~ ("pickled" -> (call.evalType == PythonEvalType.SQL_BATCHED_UDF)) ~
-        ("in_batches" -> InBatches(call.evalType)) ~
-        ("line" -> lineOf(call).orElse(SourceLines.of(node)))
+      PythonFunction(
+        call.name,
+        pickled = call.evalType == PythonEvalType.SQL_BATCHED_UDF,
+        inBatches = InBatches(call.evalType),
+        lineOf(call).orElse(SourceLines.of(node)))
     }
   }
 
@@ -88,8 +85,8 @@ private[preflight] object QueryParts {
 
   private def streaming(query: LogicalPlan): Seq[LogicalPlan] = query.collect { case node if node.isStreaming => node }
 
-  private def stateful(name: String, bounded: Boolean, node: LogicalPlan): JObject =
-    ("name" -> name) ~ ("bounded" -> bounded) ~ ("line" -> SourceLines.of(node))
+  private def stateful(name: String, bounded: Boolean, node: LogicalPlan): StateDescription =
+    StateDescription(name, bounded, SourceLines.of(node))
 
   private def keysOf(node: Deduplicate): Seq[Expression] =
     // Keys that Spark has not chosen yet can be any of the columns.

@@ -26,7 +26,7 @@ private[preflight] final case class Source(
     realTime: Boolean,
     partitions: Option[Int],
     topics: Seq[String],
-    problem: Option[KafkaProblem],
+    problem: Option[SourceProblem],
     agesMs: Seq[Long] = Nil) {
 
   def label: String = if (topics.isEmpty) name else s"$name: ${topics.mkString(", ")}"
@@ -54,7 +54,7 @@ private[preflight] object Sources {
       case table: SupportsRead if table.capabilities.contains(TableCapability.MICRO_BATCH_READ) =>
         try withStream(table, relation)(lookAt(_, nothing, sampleMs))
         catch {
-          case NonFatal(failure) => nothing.copy(problem = Some(KafkaProblem("refused", failure.getMessage)))
+          case NonFatal(failure) => nothing.copy(problem = Some(SourceProblem("refused", failure.getMessage)))
         }
       case _ => nothing
     }
