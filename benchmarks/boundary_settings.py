@@ -65,7 +65,7 @@ def main() -> None:
                     warm_up_epochs=WARM_UP_EPOCHS,
                 )
                 for one in in_a_jvm(work):
-                    pauses[name, one["query"]] += one["seams_ms"]
+                    pauses[name, one["query"]] += one["pauses_ms"]
                 if options.rows:
                     loaded = Work(
                         kafka.bootstrap_servers,

@@ -67,8 +67,8 @@ def print_boundaries(results: Results) -> None:
         (
             [
                 f"{query}, {side}",
-                spread(found["seams_ms"]),
-                str(len(found["seams_ms"])),
+                spread(found["pauses_ms"]),
+                str(len(found["pauses_ms"])),
                 *(f"{found[name]:.1f}" for name in LABELS),
                 str(found["lost"]),
                 str(found["duplicates"]),
@@ -89,7 +89,7 @@ def print_boundaries(results: Results) -> None:
 
 def print_bars(results: Results) -> None:
     def pause(side: str, query: str) -> float:
-        return float(statistics.median(results[side, query]["seams_ms"]))
+        return float(statistics.median(results[side, query]["pauses_ms"]))
 
     def tail(side: str, query: str) -> float:
         return float(results[side, query]["p999_ms"])

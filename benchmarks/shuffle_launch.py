@@ -45,7 +45,7 @@ def main() -> None:
         )
         [found] = in_a_jvm(work)
         taken = steps(log.read_text().splitlines())
-    print(f"2 writers, 2 readers, {len(found['seams_ms'])} warm boundaries. {describe_machine()}.\n")
+    print(f"2 writers, 2 readers, {len(found['pauses_ms'])} warm boundaries. {describe_machine()}.\n")
     print_table(
         ["at the start of an epoch, ms", "median", "longest"],
         ([what, f"{statistics.median(values):.0f}", f"{max(values):.0f}"] for what, values in taken.items()),

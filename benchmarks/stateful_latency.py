@@ -96,7 +96,7 @@ class Figures:
 
     whole: LatencyReport
     between: LatencyReport
-    seams_ms: list[float]
+    pauses_ms: list[float]
     level: bool
 
     @classmethod
@@ -104,7 +104,7 @@ class Figures:
         return cls(
             _together(passes, [one.latencies_us for one in passes]),
             _together(passes, [one.between_boundaries() for one in passes]),
-            [seam for one in passes for seam in one.report.seams_ms],
+            [pause for one in passes for pause in one.report.pauses_ms],
             all(one.level for one in passes),
         )
 
@@ -226,7 +226,7 @@ def print_figures(measured: Measured) -> None:
     table = []
     for (rate, kind), found in measured.items():
         cells = [f"{value:.1f}" for value in found.whole.percentiles().values()]
-        pauses = spread(found.seams_ms) if found.seams_ms else "–"
+        pauses = spread(found.pauses_ms) if found.pauses_ms else "–"
         counts = [f"{found.whole.received:,}", str(found.whole.lost), str(found.whole.duplicates)]
         name = kind.name if found.level else f"{kind.name} (behind its load from the start)"
         table.append([str(rate), name, *cells, f"{found.between.p99_ms:.1f}", pauses, *counts])

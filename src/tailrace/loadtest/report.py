@@ -16,7 +16,7 @@ LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
 
 PERCENTILES = {"p50_ms": 50.0, "p90_ms": 90.0, "p99_ms": 99.0, "p999_ms": 99.9, "max_ms": 100.0}
 # Around the moment at which Spark says that an epoch ended.
-SEAM_WITHIN_S = 0.5
+PAUSE_WITHIN_S = 0.5
 # Longer than a few records' distance, and than what any machine takes now and then.
 SILENCE_RECORDS, SILENCE_S = 4, 0.02
 LABELS = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "max"}
@@ -111,14 +111,14 @@ class LatencyReport:
         """Return the report with the epoch boundaries at these times, in seconds since 1970."""
         offsets = (end - self.started_ns / 1e9 for end in ends)
         # At the very edges a pause would be seen in part.
-        inside = tuple(offset for offset in offsets if SEAM_WITHIN_S <= offset <= self.seconds - SEAM_WITHIN_S)
+        inside = tuple(offset for offset in offsets if PAUSE_WITHIN_S <= offset <= self.seconds - PAUSE_WITHIN_S)
         return dataclasses.replace(self, epoch_boundaries_s=inside)
 
     @property
-    def seams_ms(self) -> tuple[float, ...]:
-        """For each end of an epoch in the window, the longest silence around it: what a reader of the output sees."""
+    def pauses_ms(self) -> tuple[float, ...]:
+        """The pause at each epoch boundary in the window: the longest silence of the output around it."""
         return tuple(
-            max((one.ms for one in self.silences if one.distance_s(end) <= SEAM_WITHIN_S), default=0.0)
+            max((one.ms for one in self.silences if one.distance_s(end) <= PAUSE_WITHIN_S), default=0.0)
             for end in self.epoch_boundaries_s
         )
 
@@ -150,7 +150,7 @@ class LatencyReport:
             "seconds": round(self.seconds, 3),
             **{name: round(value, 3) for name, value in self.percentiles().items()},
             "epoch_boundaries_s": [round(at, 3) for at in self.epoch_boundaries_s],
-            "seams_ms": [round(seam, 1) for seam in self.seams_ms],
+            "pauses_ms": [round(pause, 1) for pause in self.pauses_ms],
             "timeline": [vars(point) for point in self.timeline],
         }
 

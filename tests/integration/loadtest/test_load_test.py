@@ -189,9 +189,9 @@ class TestReport:
         # By Spark's account two epochs ended there, one where nothing was to be seen, and one at the window's edge.
         measured = report.with_epoch_ends([4.1, 5.0 + 1, 7.05, 10.9])
         assert measured.epoch_boundaries_s == pytest.approx((3.1, 5.0, 6.05))
-        assert measured.seams_ms == pytest.approx((260, 0, 130), abs=1)
-        assert measured.to_dict()["seams_ms"] == [round(seam, 1) for seam in measured.seams_ms]
-        assert report.seams_ms == ()
+        assert measured.pauses_ms == pytest.approx((260, 0, 130), abs=1)
+        assert measured.to_dict()["pauses_ms"] == [round(pause, 1) for pause in measured.pauses_ms]
+        assert report.pauses_ms == ()
         assert [round(silence.at_s, 2) for silence in report.silences] == [2.99, 5.99, 7.99]
 
     def test_nothing_received(self, tmp_path: Path) -> None:
