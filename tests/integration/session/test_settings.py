@@ -55,7 +55,8 @@ def test_at_the_start_of_a_query(
 ) -> None:
     spark.conf.set(key, value)
     try:
-        writer = rows.writeStream.format("console").outputMode("update").trigger(realTime="5 seconds")
+        writer = rows.writeStream.format("console").outputMode("update")
+        writer = writer.trigger(realTime="5 seconds")  # type: ignore[call-overload]
         with pytest.raises(Exception) as refused:  # noqa: PT011
             writer.option("checkpointLocation", str(tmp_path)).start()
     finally:
