@@ -12,7 +12,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
-/** A file that is written under a name that nobody looks at, and is there all at once when it is closed. */
+/** A file that is written under a temporary name, and appears as a whole when it is closed. */
 private[checkpoint] final class AtomicFile private (target: Path, overwrite: Boolean, disk: Disk, draft: Draft)
     extends CancellableFSDataOutputStream(draft) {
   private var ended = false
@@ -24,7 +24,7 @@ private[checkpoint] final class AtomicFile private (target: Path, overwrite: Boo
     flush()
     draft.finish()
     publish()
-    // Before the folder is synced, so that a machine that stops after that leaves no draft.
+    // Before the folder is synced: a machine that stops after the sync leaves no draft.
     draft.remove()
     disk.syncFolder(target.getParent)
   }
@@ -41,7 +41,7 @@ private[checkpoint] final class AtomicFile private (target: Path, overwrite: Boo
 
   private def publish(): Unit = {
     val sums = HadoopChecksums.of(target)
-    // Old checksums must never lie beside a new file. A file without any is as good.
+    // A new file must never have old checksums. It may have none.
     if (overwrite || !Files.exists(target)) {
       disk.remove(sums)
     }
@@ -58,11 +58,11 @@ private[checkpoint] final class AtomicFile private (target: Path, overwrite: Boo
   }
 }
 
-/** A file under construction and its checksums. */
+/** The temporary file and its checksums. */
 private[checkpoint] final class Draft(target: Path, disk: Disk, permissions: JSet[PosixFilePermission])
     extends OutputStream
     with Logging {
-  // Named as Spark names its own.
+  // The same names as Spark's own temporary files.
   private val task = Option(TaskContext.get()).fold("")(context => s".TID${context.taskAttemptId()}")
   val file: Path = target.resolveSibling(s".${target.getFileName}.${UUID.randomUUID}$task.tmp")
   val sums: Path = HadoopChecksums.of(file)
@@ -99,7 +99,7 @@ private[checkpoint] final class Draft(target: Path, disk: Disk, permissions: JSe
   def finish(): Unit = {
     flush()
     if (isBroken) {
-      // Streams around this one close it whether or not they could write all they had.
+      // A stream around this one closes it even if it could not write everything.
       throw new IOException(s"$target could not be written")
     }
     disk.sync(channel)
@@ -111,12 +111,12 @@ private[checkpoint] final class Draft(target: Path, disk: Disk, permissions: JSe
     } finally written.close()
   }
 
-  /** What is left of it, if anything: only litter, and nothing that a caller could do about it. */
+  /** Removes what is left, if anything. A failure only leaves litter, so it is logged and not thrown. */
   def remove(): Unit =
     Seq[() => Unit](() => channel.close(), () => disk.remove(file), () => disk.remove(sums)).foreach { one =>
       try one()
       catch {
-        case failure: IOException => logWarning(s"$file is left behind", failure)
+        case failure: IOException => logWarning(s"Could not remove the temporary file $file", failure)
       }
     }
 
@@ -133,6 +133,6 @@ private[checkpoint] object Draft {
   private val BufferBytes = 64 * 1024
   private val Name = raw"\..+\.[0-9a-f-]{36}(\.TID\d+)?\.tmp".r
 
-  /** Whether a file is one under construction, or what a process that died left of it. */
+  /** True for a temporary file, including one of a process that died. */
   def isOne(name: String): Boolean = Name.matches(name)
 }

@@ -9,12 +9,12 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * What Spark asks for to write checkpoints (`spark.sql.streaming.checkpointFileManagerClass`): on local and mounted file
- * systems [[LocalCheckpointFiles]], anywhere else Spark's own.
+ * The file manager of Spark's checkpoints (`spark.sql.streaming.checkpointFileManagerClass`): [[LocalCheckpointFiles]]
+ * on local and mounted file systems, Spark's own on any other.
  */
 class CheckpointFiles private[checkpoint] (root: Path, conf: Configuration, disk: Disk) extends CheckpointFileManager {
 
-  /** As Spark makes it. */
+  /** The constructor that Spark calls. */
   def this(root: Path, conf: Configuration) = this(root, conf, Disk.of(conf))
 
   private val files: CheckpointFileManager =
@@ -36,12 +36,12 @@ class CheckpointFiles private[checkpoint] (root: Path, conf: Configuration, disk
 private object CheckpointFiles {
   private val LocalImplementation = "fs.AbstractFileSystem.file.impl"
 
-  /** Kept as Hadoop's own local file system keeps files; a user may have chosen another that does more. */
+  /** True for Hadoop's own local file system. A user may have configured another one that does more. */
   private def isLocal(root: Path, conf: Configuration): Boolean =
     root.getFileSystem(conf).getUri.getScheme == "file" && conf.get("fs.file.impl") == null &&
       conf.get(LocalImplementation, classOf[LocalFs].getName) == classOf[LocalFs].getName
 
-  /** As if nobody had asked for another. */
+  /** The manager that Spark uses if none is configured. */
   private def sparksOwn(root: Path, conf: Configuration): CheckpointFileManager = {
     val plain = new Configuration(conf)
     plain.unset(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key)

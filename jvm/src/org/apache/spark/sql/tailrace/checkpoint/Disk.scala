@@ -13,7 +13,7 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.tailrace.conf.TailraceConf
 
-/** The steps of which an atomic write is made; a machine may stop between any two of them. */
+/** The steps of an atomic write. The machine may stop between any two of them. */
 private[checkpoint] trait Disk {
   def create(file: Path, permissions: JSet[PosixFilePermission]): FileChannel = {
     val channel = FileChannel.open(file, CREATE_NEW, WRITE)
@@ -31,10 +31,10 @@ private[checkpoint] trait Disk {
       channel.write(bytes)
     }
 
-  /** Until what was written would outlive a loss of power. */
+  /** Returns when what was written would survive a loss of power. */
   def sync(channel: FileChannel): Unit
 
-  /** Give the file its name, unless the name is taken: then fail, whoever was faster. */
+  /** Renames the file; fails if the target exists, even if it has just been created. */
   def publish(draft: Path, target: Path): Unit =
     try Files.createLink(target, draft)
     catch {
@@ -42,23 +42,23 @@ private[checkpoint] trait Disk {
       case _: UnsupportedOperationException | _: FileSystemException => renameIfFree(draft, target)
     }
 
-  /** Give the file its name, whether or not there is one with this name. */
+  /** Renames the file, and replaces the target if it exists. */
   def replace(draft: Path, target: Path): Unit = Files.move(draft, target, ATOMIC_MOVE, REPLACE_EXISTING)
 
   def remove(file: Path): Unit = Files.deleteIfExists(file)
 
-  /** A name outlives a loss of power only when its folder does. */
+  /** A new name survives a loss of power only after its folder is synced. */
   def syncFolder(folder: Path): Unit
 
-  // Whatever the process's own mask is, as Hadoop has it. Not every mounted file system knows permissions.
+  // As Hadoop does, independent of the process's umask. Some mounted file systems have no permissions.
   private def permit(file: Path, permissions: JSet[PosixFilePermission]): Unit =
     try Files.setPosixFilePermissions(file, permissions)
     catch {
       case _: UnsupportedOperationException => ()
     }
 
-  // Some mounted file systems have no links. Between the look and the rename another could be faster, as it can with
-  // Spark's own manager.
+  // For mounted file systems without links. Another process can create the target between the check and the rename, as
+  // it can with Spark's own manager.
   private def renameIfFree(draft: Path, target: Path): Unit = {
     if (Files.exists(target)) {
       throw new FileAlreadyExistsException(target.toString)
@@ -88,15 +88,17 @@ private[checkpoint] object Disk {
         case refused: IOException if isNotSupported(refused) => ()
       }
 
-    // Some mounted file systems have nothing to sync in a folder, and say so. A stream that is being stopped is
-    // interrupted, and that exception says nothing.
+    // Some mounted file systems cannot sync a folder, and fail with one of these messages. The exception of an
+    // interrupted thread has no message.
     private def isNotSupported(refused: IOException): Boolean =
       Option(refused.getMessage).exists(said => NotSupported.exists(said.endsWith))
   }
 
   object Durable extends Durable
 
-  /** Leaves it to the operating system when to write: whole files if the process dies, not if the machine does. */
+  /**
+   * Leaves it to the operating system when to write: files are whole if the process dies, but not if the machine does.
+   */
   object Relaxed extends Disk {
     override def sync(channel: FileChannel): Unit = ()
     override def syncFolder(folder: Path): Unit = ()

@@ -29,7 +29,7 @@ private[checkpoint] final class HadoopChecksums {
     }
   }
 
-  /** All of them, once there is no more data. */
+  /** The whole checksum file, once all data has been added. */
   def result(): ByteBuffer = {
     if (summed > 0) {
       finishSum()
@@ -48,6 +48,6 @@ private[checkpoint] object HadoopChecksums {
   private val Header = Array[Byte]('c', 'r', 'c', 0)
   private val BytesPerSum = 512
 
-  /** Where Hadoop's local file system keeps the checksums of a file. */
+  /** The file in which Hadoop's local file system keeps a file's checksums. */
   def of(file: Path): Path = file.resolveSibling(s".${file.getFileName}.crc")
 }

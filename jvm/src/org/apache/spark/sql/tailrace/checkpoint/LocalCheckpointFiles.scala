@@ -13,16 +13,16 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
 /**
- * Checkpoint files on a local or mounted file system. Hadoop's local file system starts a process for each change of a
- * permission and for each look at a link, about ten for one file; java.nio starts none. The files are the same as
- * Spark's, Hadoop's checksums beside them included, so that either can go on with the other's checkpoint.
+ * Checkpoint files on a local or mounted file system. Hadoop's local file system starts a process to change a
+ * permission or to read a link, about ten for each file; java.nio starts none. The files, including Hadoop's checksums,
+ * are the same as Spark's, so each can continue the other's checkpoint.
  */
 private[checkpoint] final class LocalCheckpointFiles(root: Path, conf: Configuration, disk: Disk)
     extends CheckpointFileManager {
-  // Not the one that Hadoop would look up: Hive brings another for the same scheme.
+  // Not by lookup: Hive registers another file system for the same scheme.
   private val fs = new LocalFileSystem
   fs.initialize(FsConstants.LOCAL_FS_URI, conf)
-  // Spark's own manager does not look at the checksums either. It can leave old ones beside a new file when it dies.
+  // Spark's own manager does not verify checksums either. If it dies, it can leave old ones beside a new file.
   fs.setVerifyChecksum(false)
 
   private val filePermissions = permissions(FsPermission.getFileDefault)
@@ -34,7 +34,7 @@ private[checkpoint] final class LocalCheckpointFiles(root: Path, conf: Configura
   // Reading, listing and deleting start no process.
   override def open(path: Path): FSDataInputStream = fs.open(path)
 
-  // Without what a process that died has left: Spark takes a new query's folder that is not empty for another's.
+  // Without temporary files of processes that died: Spark would take a new query's folder for that of another query.
   override def list(path: Path, filter: PathFilter): Array[FileStatus] =
     fs.listStatus(path, (file: Path) => !Draft.isOne(file.getName) && filter.accept(file))
 
@@ -50,7 +50,7 @@ private[checkpoint] final class LocalCheckpointFiles(root: Path, conf: Configura
     missing.reverse.foreach { one =>
       try disk.createFolder(one, folderPermissions)
       catch {
-        // Tasks of a query make the same folders at the same time.
+        // Tasks of a query create the same folders concurrently.
         case _: FileAlreadyExistsException if Files.isDirectory(one) => ()
       }
       disk.syncFolder(one.getParent)

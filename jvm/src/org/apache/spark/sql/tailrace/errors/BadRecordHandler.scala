@@ -9,34 +9,34 @@ import org.apache.spark.sql.tailrace.origin.SourcePosition
 
 import tailrace.TailraceException
 
-/** In a task: does with a record that cannot be processed what the query's policy says. */
+/** In a task: applies the query's policy to records that cannot be processed. */
 final class BadRecordHandler(policy: ErrorPolicy) extends Logging {
   private val run = TaskIdentity.ofThisTask().run
   private val recent = mutable.Queue.empty[Long]
   private var last: SourcePosition = _
   private var failuresOfLast = 0
 
-  /** Returns if the query is to go on without the record; throws otherwise. */
+  /** Returns if the query skips the record; throws otherwise. */
   def handle(position: SourcePosition, failure: Throwable): Unit = policy match {
     case _ if position == null => throw failure
     case ErrorPolicy.Fail => throw BadRecordHandler.named(position, failure)
     case ErrorPolicy.Drop(perMinute) =>
-      stayBelow(perMinute, position, failure)
+      countFailure(perMinute, position, failure)
       logWarning(s"Dropped ${describe(position)}: ${failure.getMessage}")
     case letters: ErrorPolicy.DeadLetter =>
-      stayBelow(letters.perMinute, position, failure)
-      // Several rows of one record may fail; it is one letter.
+      countFailure(letters.perMinute, position, failure)
+      // Several rows of one record may fail, but the record is sent once.
       if (failuresOfLast == 1) {
         DeadLetters.send(letters, position, failure)
         logWarning(s"Sent ${describe(position)} to ${letters.topic}: ${failure.getMessage}")
       }
   }
 
-  private def stayBelow(perMinute: Int, position: SourcePosition, failure: Throwable): Unit = {
+  private def countFailure(perMinute: Int, position: SourcePosition, failure: Throwable): Unit = {
     failuresOfLast = if (position == last) failuresOfLast + 1 else 1
     last = position
-    // Whatever failed does not get past the record, and would fail for ever.
-    if (failuresOfLast > BadRecordHandler.MostRowsOfARecord) {
+    // The operator does not get past the record, and would fail on it forever.
+    if (failuresOfLast > BadRecordHandler.MaxRowsPerRecord) {
       throw BadRecordHandler.named(position, failure)
     }
     val now = System.nanoTime()
@@ -48,9 +48,9 @@ final class BadRecordHandler(policy: ErrorPolicy) extends Logging {
     if (recent.length > perMinute) {
       throw new TailraceException(
         "TAILRACE_TOO_MANY_ERRORS",
-        s"more than $perMinute records in a minute could not be processed by one task; the last is ${describe(position)}: " +
-          failure.getMessage,
-        s"mend the query or what writes these records, or raise ${ErrorPolicy.LimitKey}.")
+        s"one task could not process more than $perMinute records within a minute; the last is " +
+          s"${describe(position)}: " + failure.getMessage,
+        s"fix the query or the producer of these records, or raise ${ErrorPolicy.LimitKey}.")
     }
   }
 
@@ -59,12 +59,12 @@ final class BadRecordHandler(policy: ErrorPolicy) extends Logging {
 
 object BadRecordHandler {
   val Named = "TAILRACE_BAD_RECORD"
-  private val MostRowsOfARecord = 10000
+  private val MaxRowsPerRecord = 10000
   private val MinuteNanos = 60L * 1000 * 1000 * 1000
 
   /**
-   * Whether it is the row's fault: a data exception of SQL, such as a bad cast, a division by zero or a text that cannot be
-   * parsed (class 22), or an exception in a function of the user's (class 39).
+   * True if the row is to blame: a data exception of SQL (class 22), such as a bad cast, a division by zero or a text
+   * that cannot be parsed, or an exception in a user's function (class 39).
    */
   def isDataError(failure: Throwable): Boolean = failure match {
     case _: TailraceException => false
@@ -73,14 +73,14 @@ object BadRecordHandler {
     case _ => false
   }
 
-  /** The same failure, with the record's name. */
+  /** The failure with the record's position; the failure itself if the row is not to blame. */
   def named(position: SourcePosition, failure: Throwable): Throwable = if (position == null || !isDataError(failure))
     failure
   else {
     val error = new TailraceException(
       Named,
       s"${SourcePosition.describe(Seq(position))} cannot be processed: ${failure.getMessage}",
-      "mend the query (try_cast, try_divide and the like give null instead), or let it go on without such records: " +
+      "fix the query (try_cast, try_divide and the like return null instead), or skip such records: " +
         s".option(\"${ErrorPolicy.ActionKey}\", \"dead-letter\").option(\"${ErrorPolicy.TopicKey}\", \"…\").")
     error.initCause(failure)
     error

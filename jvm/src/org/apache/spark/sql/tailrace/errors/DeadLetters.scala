@@ -20,15 +20,15 @@ import org.apache.spark.sql.tailrace.origin.SourcePosition
 import tailrace.TailraceException
 
 /**
- * Writes records that could not be processed to a topic of their own: as they were, with their key and headers, and with
- * what went wrong in further headers. Whoever mends the query can send them in again.
+ * Writes records that could not be processed to a topic of their own: unchanged, with key and headers, and with the
+ * error in additional headers. They can be sent in again once the query is fixed.
  */
 object DeadLetters {
   private val FetchNanos = TimeUnit.SECONDS.toNanos(10)
   private val SendSeconds = 60L
-  private val LongestMessage = 4000
+  private val MaxMessageLength = 4000
 
-  /** Returns when the broker has it: the record counts as dealt with then. */
+  /** Returns when the brokers have acknowledged the dead letter. */
   def send(policy: ErrorPolicy.DeadLetter, position: SourcePosition, failure: Throwable): Unit =
     try write(policy, position, failure)
     catch {
@@ -37,7 +37,7 @@ object DeadLetters {
         val error = new TailraceException(
           "TAILRACE_DEAD_LETTER_NOT_SENT",
           s"${SourcePosition.describe(Seq(position))} could not be sent to ${policy.topic}: $reason",
-          "see that the brokers are up and that the topic is there and may be written; no record is lost.")
+          "check that the brokers are up, that the topic exists and that this user may write to it; no record is lost.")
         error.initCause(reason)
         throw error
     }
@@ -47,14 +47,14 @@ object DeadLetters {
     val original = fetch(options, position)
     val headers = new JArrayList[Header]
     original.foreach(_.headers().toArray().foreach(headers.add))
-    val told = Seq(
+    val added = Seq(
       "tailrace-source" -> s"${position.topic}/${position.partition}/${position.offset}",
       "tailrace-query" -> policy.query,
       "tailrace-error-class" -> failure.getClass.getName,
-      "tailrace-error" -> String.valueOf(failure.getMessage).take(LongestMessage),
+      "tailrace-error" -> String.valueOf(failure.getMessage).take(MaxMessageLength),
       "tailrace-failed-at" -> java.time.Instant.now().toString) ++
-      Option.when(original.isEmpty)("tailrace-record" -> "is gone from its topic")
-    told.foreach { case (key, value) => headers.add(new RecordHeader(key, value.getBytes(UTF_8))) }
+      Option.when(original.isEmpty)("tailrace-record" -> "deleted")
+    added.foreach { case (key, value) => headers.add(new RecordHeader(key, value.getBytes(UTF_8))) }
     val producer = Producers.share(options)
     try {
       val (key, value) =
@@ -64,7 +64,7 @@ object DeadLetters {
     } finally Producers.release(options)
   }
 
-  /** The record at the position; none if Kafka has deleted it meanwhile. */
+  /** The record at the position; none if Kafka has deleted it in the meantime. */
   private def fetch(
       options: ClientOptions,
       position: SourcePosition): Option[ConsumerRecord[Array[Byte], Array[Byte]]] = {
@@ -77,7 +77,7 @@ object DeadLetters {
       val found =
         Iterator.continually(consumer.poll(Duration.ofMillis(200)).asScala).takeWhile(_ => System.nanoTime() < until)
           .flatten.find(_.offset() >= position.offset)
-      val first = found.getOrElse(throw new TimeoutException("the record could not be read again"))
+      val first = found.getOrElse(throw new TimeoutException("the record could not be read again in time"))
       Option.when(first.offset() == position.offset)(first)
     } finally consumer.close(Duration.ZERO)
   }

@@ -8,9 +8,9 @@ import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaStream
 
 import tailrace.TailraceException
 
-/** What to do with a record that cannot be processed. */
+/** What happens to a record that cannot be processed. */
 sealed trait ErrorPolicy extends Serializable {
-  /** Whether the query goes on without the record. */
+  /** True if the query skips the record and continues. */
   def goesOn: Boolean = true
 }
 
@@ -21,7 +21,7 @@ object ErrorPolicy {
 
   final case class Drop(perMinute: Int) extends ErrorPolicy
 
-  /** @param sources how to reach the brokers of each topic that is read, for the record as it was */
+  /** @param sources by source topic, how to reach its brokers, from which the original record is read */
   final case class DeadLetter(topic: String, perMinute: Int, query: String, sources: Map[String, ClientOptions])
       extends ErrorPolicy
 
@@ -34,17 +34,17 @@ object ErrorPolicy {
   def of(options: Map[String, String], query: UUID, plan: SparkPlan): ErrorPolicy = {
     val perMinute = options.get(LimitKey).fold(DefaultLimit) { text =>
       text.trim.toIntOption.filter(_ > 0).getOrElse(throw bad(
-        s"$LimitKey is '$text', which is no number",
-        "give a number."))
+        s"$LimitKey is '$text', which is not a positive number",
+        s".option(\"$LimitKey\", \"60\")."))
     }
     options.getOrElse(ActionKey, "fail").trim match {
       case "fail" => Fail
       case "drop" => Drop(perMinute)
       case "dead-letter" =>
         val topic = options.get(TopicKey).map(_.trim).filter(_.nonEmpty).getOrElse(
-          throw bad(s"$ActionKey is dead-letter, and there is no topic for them", s".option(\"$TopicKey\", \"…\")"))
+          throw bad(s"$ActionKey is dead-letter, but $TopicKey is not set", s".option(\"$TopicKey\", \"…\")."))
         DeadLetter(topic, perMinute, query.toString, sourcesOf(plan))
-      case other => throw bad(s"$ActionKey is '$other'", "choose fail, dead-letter or drop.")
+      case other => throw bad(s"$ActionKey is '$other', which is not a policy", "choose fail, dead-letter or drop.")
     }
   }
 
@@ -52,10 +52,10 @@ object ErrorPolicy {
     case scan: RealTimeStreamScanExec =>
       val kafka = KafkaStream.clientParams(scan.stream).getOrElse(
         throw bad(
-          s"$ActionKey is dead-letter, and the source ${scan.stream} is not Kafka",
+          s"$ActionKey is dead-letter, but the source ${scan.stream} is not Kafka",
           "read from Kafka, or choose drop."))
       val options = ClientOptions.ofSource(kafka)
-      // A topic that appears later is reached like the others.
+      // For topics that appear later.
       KafkaStream.offsetsIn(scan.start).keys.map(_._1 -> options).toSeq :+ ("" -> options)
   }.flatten.toMap
 
