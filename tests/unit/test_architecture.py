@@ -17,7 +17,7 @@ MAX_SCALA_LINES = 350
 BASE = ("conf", "internals/names", "internals/kafka", "internals", "plan", "origin", "metrics", "errors")
 OPERATORS = tuple(f"operators/{name}" for name in ("input", "state", "origin", "python", "join", "session"))
 SHARED_OPERATORS = OPERATORS[:2]
-SINKS = ("sink", "sink/kafka")
+SINKS = ("sink", "sink/dedup", "sink/kafka")
 EPOCH = ("epoch/context", "epoch/drain", "epoch/rules", "epoch")
 
 # What each folder may import, from the bottom of the tree to its top.
@@ -27,7 +27,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "operators/state": (*BASE, "operators/input"),
     **dict.fromkeys(OPERATORS[2:], (*BASE, *SHARED_OPERATORS)),
     "sink": BASE,
-    "sink/kafka": (*BASE, "sink"),
+    # What the deduplicators decide depends on neither Spark nor Kafka.
+    "sink/dedup": ("origin",),
+    "sink/kafka": (*BASE, *SINKS[:2]),
     **{folder: (*BASE, *OPERATORS, *SINKS, *EPOCH[:position]) for position, folder in enumerate(EPOCH)},
     "preflight": (*BASE, *OPERATORS, *SINKS, *EPOCH),
     # Nobody imports these two.

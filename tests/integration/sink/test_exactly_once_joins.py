@@ -214,7 +214,7 @@ def test_what_was_dropped_is_in_the_progress(streams: TwoStreams, checkpoint: Pa
             settled(streams, out)
             tailrace.drain(again, timeout_s=SOON_S)
             counts = again.recentProgress[0].sink.metrics
-            assert counts == {"suppressed": str(KEYS), "corrected": "0", "unidentified": "0"}
+            assert counts == {"deduplicated": str(KEYS), "corrected": "0", "unidentified": "0"}
 
 
 def test_a_function_that_fails_in_the_middle(streams: TwoStreams, checkpoint: Path, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_what_was_dropped_is_in_the_progress(pipeline: Pipeline) -> None:
     query.stop()
     query = start(pipeline, rows, topic=pipeline.output, epoch="5 seconds")
     progress: Any = until(lambda: query.lastProgress, "an epoch", within_s=SOON_S)
-    assert progress["sink"]["metrics"] == {"suppressed": "30", "corrected": "0", "unidentified": "0"}
+    assert progress["sink"]["metrics"] == {"deduplicated": "30", "corrected": "0", "unidentified": "0"}
     assert len(messages(pipeline, pipeline.output)) == 30
 
 

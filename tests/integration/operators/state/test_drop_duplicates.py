@@ -152,15 +152,15 @@ def test_a_batch_is_one_moment(spark: SparkSession) -> None:
     ("columns", "ttl", "problem"),
     [
         (["nobody"], "10 minutes", "no column 'nobody'"),
-        ([], "10 minutes", "no column is named"),
+        ([], "10 minutes", "the list of columns is empty"),
         ([F.col], "10 minutes", "by their names"),
         (["tags"], "10 minutes", "a map"),
-        (["id"], "soon", "'soon', which is no time"),
-        (["id"], 600, "'600', which is no time"),
+        (["id"], "soon", "'soon', which is not a duration"),
+        (["id"], 600, "'600', which is not a duration"),
         (["id"], "0 seconds", "forgotten at once"),
         (["id"], "-1 minute", "forgotten at once"),
         (["id"], timedelta(0), "forgotten at once"),
-        (["id"], "1 month", "months are not all equally long"),
+        (["id"], "1 month", "months differ in length"),
     ],
 )
 def test_what_makes_no_sense(spark: SparkSession, columns: Any, ttl: Any, problem: str) -> None:

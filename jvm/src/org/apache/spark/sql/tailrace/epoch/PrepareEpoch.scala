@@ -50,7 +50,7 @@ private[epoch] object PrepareEpoch {
       settings.addsOperators,
       tracking,
       shortenToMs = Option.when(isShort)(WarmStart.ShortMs),
-      scans = id.map(id => ScanControl(id.run, readAtLeast = written.fold(PreparedSink.NoRecords)(_.lastWritten))),
+      scans = id.map(id => ScanControl(id.run, readAtLeast = written.fold(PreparedSink.NoRecords)(_.replayUntil))),
       refusesUnsupported = true)
   }
 

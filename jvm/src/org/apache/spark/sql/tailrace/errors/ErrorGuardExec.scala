@@ -8,16 +8,16 @@ import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.tailrace.origin.CurrentRow
 
 /**
- * At the end of a stage: a row that an expression fails on ends the query with the record's name, or is left out, as the
- * query's policy says. The operators below take one row at a time and keep nothing of a row that failed, so that they can be
- * asked for the next one.
+ * At the end of a stage: if an expression fails on a row, names the row's record in the error, or skips the row, as the
+ * query's policy says. The operators below process one row at a time and keep nothing of a row that failed, so they can
+ * continue with the next one.
  */
 case class ErrorGuardExec(child: SparkPlan, policy: ErrorPolicy) extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
   override def nodeName: String = "ErrorGuard"
-  // The policy knows how to reach brokers.
+  // The policy holds the brokers' addresses and credentials.
   override protected def stringArgs: Iterator[Any] = Iterator.empty
 
   override protected def doExecute(): RDD[InternalRow] = {
@@ -42,7 +42,7 @@ private final class Guarded(rows: Iterator[InternalRow], handler: BadRecordHandl
         }
       } catch {
         case failure: Throwable if BadRecordHandler.isDataError(failure) =>
-          handler.handle(current.places.positionOf(current.keep()), failure)
+          handler.handle(current.position, failure)
       }
     }
     more

@@ -16,7 +16,7 @@ trait TellsOfAcknowledgements {
 private[metrics] abstract class KafkaAcknowledgements(probe: SinkProbe) {
   private val delays = probe.acknowledgements()
 
-  def expect(series: PlaceSeries, recordedAt: Long, handedAt: Long, weight: Int): Unit =
+  def expect(series: PartitionSeries, recordedAt: Long, handedAt: Long, weight: Int): Unit =
     use(new Acknowledged(probe, delays, series, recordedAt, handedAt, weight))
 
   /** The rows that follow are not timed. */
@@ -45,7 +45,7 @@ private final class Both(first: Callback, second: Callback) extends Callback {
 private final class Acknowledged(
     probe: SinkProbe,
     delays: Series,
-    series: PlaceSeries,
+    series: PartitionSeries,
     recordedAt: Long,
     handedAt: Long,
     weight: Int)

@@ -70,8 +70,8 @@ final case class TaskIdentity(run: String, epoch: Long, partition: Int) {
   def ofStage(figure: String, stage: Int): Series =
     ExecutorFigures.open(new Series(SeriesKey(run, figure, stage, "", partition)))
 
-  def ofPlace(figure: String, stage: Int, place: SourcePartition): Series =
-    ExecutorFigures.open(new Series(SeriesKey(run, figure, stage, place.topic, place.partition)))
+  def ofPartition(figure: String, stage: Int, partition: SourcePartition): Series =
+    ExecutorFigures.open(new Series(SeriesKey(run, figure, stage, partition.topic, partition.partition)))
 }
 
 object TaskIdentity {

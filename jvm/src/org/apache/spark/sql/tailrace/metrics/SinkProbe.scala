@@ -6,7 +6,7 @@ import org.apache.spark.sql.tailrace.origin.{CurrentRow, SourcePartition}
 final class SinkProbe(task: TaskIdentity, current: CurrentRow, stage: Int, behindShuffle: Boolean) {
   import SinkProbe._
 
-  private val ofPlaces = new Array[PlaceSeries](math.min(current.places.length, MostPlaces) + 1)
+  private val byPartition = new Array[PartitionSeries](math.min(current.partitions.length, MaxPartitions) + 1)
   private val within = if (behindShuffle) task.ofStage(Figure.Stage, stage) else null
   private val calls = task.ofStage(Figure.Sink, stage)
   // Written by the task's thread only; a figure that the reporter sees a moment late does no harm.
@@ -14,8 +14,8 @@ final class SinkProbe(task: TaskIdentity, current: CurrentRow, stage: Int, behin
   private var reportedRows = 0L
 
   /** The row is about to be handed over; null if nobody knows where it came from. */
-  def hands(now: Long): PlaceSeries = {
-    val series = if (current.place < 0) null else seriesOf(current.place)
+  def hands(now: Long): PartitionSeries = {
+    val series = if (current.partitionIndex < 0) null else seriesOf(current.partitionIndex)
     if (series != null) {
       series.processing.record(now - current.readAt, current.weight)
       if (within != null) {
@@ -27,7 +27,7 @@ final class SinkProbe(task: TaskIdentity, current: CurrentRow, stage: Int, behin
 
   def called(micros: Long, weight: Int): Unit = calls.record(micros, weight)
 
-  def delivered(series: PlaceSeries, recordedAt: Long, now: Long, weight: Int): Unit =
+  def delivered(series: PartitionSeries, recordedAt: Long, now: Long, weight: Int): Unit =
     if (series != null && recordedAt >= 0) {
       series.endToEnd.record(now - recordedAt, weight)
     }
@@ -48,27 +48,27 @@ final class SinkProbe(task: TaskIdentity, current: CurrentRow, stage: Int, behin
 
   private[metrics] def isClosed: Boolean = calls.isClosed
 
-  /** What the task recorded end to end, over all places. */
-  def foreachEndToEnd(use: (Int, Long) => Unit): Unit = ofPlaces.filter(_ != null).foreach(_.endToEnd.foreach(use))
+  /** What the task recorded end to end, over all partitions. */
+  def foreachEndToEnd(use: (Int, Long) => Unit): Unit = byPartition.filter(_ != null).foreach(_.endToEnd.foreach(use))
 
-  private def seriesOf(place: Int): PlaceSeries = {
-    val index = math.min(place, ofPlaces.length - 1)
-    if (ofPlaces(index) == null) {
-      val known = if (place < MostPlaces) current.places(place).getOrElse(Others) else Others
-      ofPlaces(index) = new PlaceSeries(
-        task.ofPlace(Figure.Processing, stage, known),
-        task.ofPlace(Figure.EndToEnd, stage, known))
+  private def seriesOf(partition: Int): PartitionSeries = {
+    val index = math.min(partition, byPartition.length - 1)
+    if (byPartition(index) == null) {
+      val known = if (partition < MaxPartitions) current.partitions.get(partition).getOrElse(Others) else Others
+      byPartition(index) = new PartitionSeries(
+        task.ofPartition(Figure.Processing, stage, known),
+        task.ofPartition(Figure.EndToEnd, stage, known))
     }
-    ofPlaces(index)
+    byPartition(index)
   }
 }
 
-private[metrics] final class PlaceSeries(val processing: Series, val endToEnd: Series)
+private[metrics] final class PartitionSeries(val processing: Series, val endToEnd: Series)
 
 object SinkProbe {
-  // Behind a shuffle every task sees rows of every place; this bounds its memory.
-  private val MostPlaces = 256
-  private val Others = SourcePartition("others", -1)
+  // Behind a shuffle every task sees rows of every partition; this bounds its memory.
+  private val MaxPartitions = 256
+  private val Others = SourcePartition(-1, "others", -1)
 
   def ofThisTask(stage: Int): SinkProbe = ExecutorFigures.open(
     new SinkProbe(TaskIdentity.ofThisTask(), CurrentRow.ofThisTask(), stage, behindShuffle = stage > 0))

@@ -3,7 +3,7 @@ package org.apache.spark.sql.tailrace.metrics
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, SourcePartition}
 
 /** Watches a task read its partition of a source: how long records had waited, how far it is, when it began and ended. */
-final class SourceProbe(task: TaskIdentity, val place: SourcePartition, queue: Series, startsAt: Option[Long]) {
+final class SourceProbe(task: TaskIdentity, val partition: SourcePartition, queue: Series, startsAt: Option[Long]) {
   // Written by the task's thread only; a figure that the reporter sees a moment late does no harm.
   @volatile private var beganAt = 0L
   @volatile private var endedAt = 0L
@@ -37,7 +37,7 @@ final class SourceProbe(task: TaskIdentity, val place: SourcePartition, queue: S
     val (now, end) = (rows, endedAt)
     val isNew = now > reportedRows || (end != 0L && !reportedEnd)
     val told =
-      ReadProgress(task.run, task.epoch, place.topic, place.partition, beganAt, end, offset, now - reportedRows)
+      ReadProgress(task.run, task.epoch, partition.topic, partition.partition, beganAt, end, offset, now - reportedRows)
     reportedRows = now
     reportedEnd = end != 0L
     Option.when(beganAt != 0L && (isNew || end == 0L))(told)
@@ -47,9 +47,9 @@ final class SourceProbe(task: TaskIdentity, val place: SourcePartition, queue: S
 }
 
 object SourceProbe {
-  def ofThisTask(place: Option[SourcePartition], stage: Int, startsAt: Option[Long]): SourceProbe = {
+  def ofThisTask(partition: Option[SourcePartition], stage: Int, startsAt: Option[Long]): SourceProbe = {
     val task = TaskIdentity.ofThisTask()
-    val known = place.getOrElse(SourcePartition("", task.partition))
-    ExecutorFigures.open(new SourceProbe(task, known, task.ofPlace(Figure.SourceQueue, stage, known), startsAt))
+    val known = partition.getOrElse(SourcePartition(-1, "", task.partition))
+    ExecutorFigures.open(new SourceProbe(task, known, task.ofPartition(Figure.SourceQueue, stage, known), startsAt))
   }
 }

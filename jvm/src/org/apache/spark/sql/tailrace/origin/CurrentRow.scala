@@ -2,9 +2,9 @@ package org.apache.spark.sql.tailrace.origin
 
 import org.apache.spark.TaskContext
 
-/** Where a row came from and when, kept while the row itself is out of sight. Times are microseconds since 1970. */
+/** A saved [[CurrentRow]], for a row that is worked on later. Times are in microseconds since 1970. */
 final class Origin(
-    val place: Int,
+    val partitionIndex: Int,
     val offset: Long,
     val path: Long,
     val recordedAt: Long,
@@ -13,59 +13,62 @@ final class Origin(
     val weight: Int)
 
 /**
- * The origin of the row that a task is working on: written where the row enters the task, read wherever it is needed
- * downstream in the same thread. Real-time operators take one row in and pass its results on at once, so there
- * is always one such row.
+ * The origin of the row that a task is working on. It is set where the row enters the task, and read by any operator
+ * downstream in the same thread. Real-time operators take one row and pass on its results at once, so there is always
+ * exactly one such row.
  */
 final class CurrentRow {
   import CurrentRow._
 
-  /** Index into [[places]]. */
-  var place: Int = UnknownPlace
+  /** The source partition of the row's record, as an index into [[partitions]]. */
+  var partitionIndex: Int = UnknownPartition
   var offset: Long = Unknown
 
-  /** Which of the rows that were made of the record and then went through shuffles; see [[Ordinals]]. */
+  /** Tells rows apart that were made from the same record and went through a shuffle; see [[Ordinals]]. */
   var path: Long = 0L
 
   /** The record's own timestamp. */
   var recordedAt: Long = Unknown
 
-  /** When Spark read it. */
+  /** When Spark read the record. */
   var readAt: Long = Unknown
 
-  /** When it entered this stage. */
+  /** When the row entered this stage. */
   var enteredAt: Long = Unknown
 
-  /** For how many rows this one stands where rows are timed; none if it is not timed, and then the last two are old. */
+  /** Sampling weight; 0 if the row is not timed, in which case [[readAt]] and [[enteredAt]] are stale. */
   var weight: Int = 0
 
-  /** What [[place]] means. */
-  var places: SourcePartitions = SourcePartitions.none
+  /** The source partitions of the epoch. */
+  var partitions: SourcePartitions = SourcePartitions.none
   var stage: Int = 0
 
-  /** Whether somebody wants to know how long things take. */
+  /** True if latencies are measured. */
   var timed: Boolean = false
 
-  /** The same for all rows of the task. */
-  def belongsTo(newPlaces: SourcePartitions, newStage: Int, isTimed: Boolean): Unit = {
-    places = newPlaces
+  /** Sets what all rows of the task have in common. */
+  def belongsTo(newPartitions: SourcePartitions, newStage: Int, isTimed: Boolean): Unit = {
+    partitions = newPartitions
     stage = newStage
     timed = isTimed
   }
 
-  /** Nobody knows where the row came from. */
+  /** Marks the row's origin as unknown. */
   def forget(): Unit = {
-    place = UnknownPlace
+    partitionIndex = UnknownPartition
     offset = Unknown
     path = 0L
     recordedAt = Unknown
     weight = 0
   }
 
-  def keep(): Origin = new Origin(place, offset, path, recordedAt, readAt, enteredAt, weight)
+  /** The position of the row's record; null if unknown. */
+  def position: SourcePosition = partitions.positionOf(keep())
+
+  def keep(): Origin = new Origin(partitionIndex, offset, path, recordedAt, readAt, enteredAt, weight)
 
   def restore(origin: Origin): Unit = {
-    place = origin.place
+    partitionIndex = origin.partitionIndex
     offset = origin.offset
     path = origin.path
     recordedAt = origin.recordedAt
@@ -77,20 +80,22 @@ final class CurrentRow {
 
 object CurrentRow {
   val Unknown: Long = -1L
-  val UnknownPlace: Int = -1
+  val UnknownPartition: Int = -1
 
   private final class Slot(val task: Long, var row: CurrentRow)
   private val slot = new ThreadLocal[Slot]
 
-  /** Of the task that builds its iterators in this thread. Keep it: do not ask again for each row. */
+  /**
+   * The one of the task that builds its iterators in this thread. Keep the result: the lookup is too slow for each row.
+   */
   def ofThisTask(): CurrentRow = slotOfThisTask().row
 
-  /** For an operator that works in two threads: what its input writes, and what its output is to write. */
+  /** For an operator that uses two threads: the row that its input sets, and the one that its output has to set. */
   def acrossThreads(): (CurrentRow, CurrentRow) = {
     val current = slotOfThisTask()
     val upstream = current.row
     current.row = new CurrentRow
-    current.row.belongsTo(upstream.places, upstream.stage, upstream.timed)
+    current.row.belongsTo(upstream.partitions, upstream.stage, upstream.timed)
     (upstream, current.row)
   }
 

@@ -5,12 +5,12 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.bitset.BitSetMethods
 
 /**
- * A row's origin, written behind the row's own bytes for its way through a shuffle.
+ * Appends a row's origin to the row's own bytes for its way through a shuffle.
  *
- * A shuffle sends an `UnsafeRow` as so many bytes and looks at nothing but the columns that it partitions by. Bytes
- * behind the last column cost a row that has none of them nothing: neither a copy, as a column of its own would, nor
- * room on the wire. That a row is tagged is said by a bit of its null bit set that belongs to no column; where
- * there is no such bit, every row must be tagged.
+ * A shuffle sends an `UnsafeRow` as a block of bytes, and looks only at the columns that it partitions by. Unlike a
+ * column of its own, a tag behind the last column costs an untagged row nothing: neither a copy nor bytes in the
+ * shuffle. A bit of the null bit set that belongs to no column marks a tagged row. If there is no such bit, every row
+ * must be tagged.
  */
 private[tailrace] final class OriginTag(columns: Int) {
   import OriginTag._
@@ -18,7 +18,7 @@ private[tailrace] final class OriginTag(columns: Int) {
   private val tagged = new UnsafeRow(columns)
   private var buffer = new Array[Byte](0)
 
-  /** The row and the origin together; it is used again for the next one. */
+  /** The row with its tag. The result is overwritten by the next call. */
   def put(row: UnsafeRow, current: CurrentRow, path: Long, sentAt: Long): UnsafeRow = {
     val size = row.getSizeInBytes
     if (buffer.length < size + Bytes) {
@@ -26,8 +26,8 @@ private[tailrace] final class OriginTag(columns: Int) {
     }
     row.writeToMemory(buffer, Start)
     val tag = Start + size
-    // The weight is beside the place: both are small.
-    Platform.putLong(buffer, tag, (current.place.toLong << 32) | current.weight)
+    // Both are small enough to share a word.
+    Platform.putLong(buffer, tag, (current.partitionIndex.toLong << 32) | current.weight)
     Platform.putLong(buffer, tag + 8, current.offset)
     Platform.putLong(buffer, tag + 16, current.recordedAt)
     Platform.putLong(buffer, tag + 24, current.readAt)
@@ -43,13 +43,13 @@ private[tailrace] final class OriginTag(columns: Int) {
   def isOn(row: UnsafeRow): Boolean =
     !hasSpareBit(columns) || BitSetMethods.isSet(row.getBaseObject, row.getBaseOffset, columns)
 
-  /** Takes the origin off the row, and says when it was sent. */
+  /** Removes the tag from the row, sets the origin, and returns when the row was sent. */
   def take(row: UnsafeRow, current: CurrentRow): Long = {
     val (base, start, size) = (row.getBaseObject, row.getBaseOffset, row.getSizeInBytes - Bytes)
     val tag = start + size
-    val placeAndWeight = Platform.getLong(base, tag)
-    current.place = (placeAndWeight >> 32).toInt
-    current.weight = placeAndWeight.toInt
+    val partitionAndWeight = Platform.getLong(base, tag)
+    current.partitionIndex = (partitionAndWeight >> 32).toInt
+    current.weight = partitionAndWeight.toInt
     current.offset = Platform.getLong(base, tag + 8)
     current.recordedAt = Platform.getLong(base, tag + 16)
     current.readAt = Platform.getLong(base, tag + 24)
@@ -67,6 +67,6 @@ private[tailrace] object OriginTag {
   private val Start = Platform.BYTE_ARRAY_OFFSET.toLong
   private val BitsPerWord = 64
 
-  /** Null bits come in words. */
+  /** The null bit set is rounded up to whole words. */
   def hasSpareBit(columns: Int): Boolean = columns % BitsPerWord != 0
 }

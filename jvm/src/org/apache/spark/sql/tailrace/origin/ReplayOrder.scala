@@ -6,12 +6,13 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 
 /**
- * Behind a shuffle, rows of different partitions of a source come in another order each time, and a stateful operator
- * says something else of each of them. When an epoch is repeated, this puts the rows of which something was written before
- * into the order in which they came then, and the others behind them, so that the operator says the same again.
+ * Restores the order of replayed rows behind a shuffle. Rows of different source partitions leave a shuffle in another
+ * order each time, and a stateful operator then makes something else of each of them. When an epoch is replayed, the
+ * rows whose results are in the output come first, in their first order, and all others after them. So the operator
+ * makes the same results again.
  *
- * A row that has not come yet is waited for, unless a later one of the same partition of the source is here already: then it
- * hardly comes any more. Rows that wait are kept in memory.
+ * A row is waited for until a later row of the same source partition has arrived: after that it is not expected any
+ * more. Rows that wait are kept in memory.
  */
 private[tailrace] final class ReplayOrder(
     rows: Iterator[InternalRow],
@@ -24,14 +25,13 @@ private[tailrace] final class ReplayOrder(
   private val early = mutable.HashMap.empty[RowKey, Kept]
   private val others = mutable.Queue.empty[Kept]
   private val ready = mutable.Queue.empty[Kept]
-  private val newest = mutable.HashMap.empty[SourceId, Long]
-  private val places = mutable.LongMap.empty[SourceId]
+  private val newestOffsets = mutable.HashMap.empty[SourcePartition, Long]
   private var position = 0
   private var isInOrder = false
 
   override def hasNext: Boolean = {
     while (ready.isEmpty && !isInOrder) {
-      if (rows.hasNext) sort(rows.next()) else release()
+      if (rows.hasNext) sort(rows.next()) else releaseAll()
     }
     ready.nonEmpty || rows.hasNext
   }
@@ -49,40 +49,34 @@ private[tailrace] final class ReplayOrder(
 
   private def sort(row: InternalRow): Unit = {
     val kept = new Kept(row.copy(), current.keep())
-    if (current.place < 0) {
+    if (current.partitionIndex < 0) {
       others.enqueue(kept)
     } else {
-      val place = placeOf(current.place)
-      newest(place) = current.offset
-      val key = RowKey(place, current.offset, current.path)
+      val source = current.partitions(current.partitionIndex)
+      newestOffsets(source) = current.offset
+      val key = RowKey(source, current.offset, current.path)
       if (expected.remove(key)) early(key) = kept else others.enqueue(kept)
     }
-    while (position < order.length && (early.contains(order(position)) || hardlyComes(order(position)))) {
+    while (position < order.length && (early.contains(order(position)) || isOverdue(order(position)))) {
       ready ++= early.remove(order(position))
-      // If it does come, on another way through several shuffles, it is one of the others.
+      // It can still arrive on a slower way through several shuffles. It is one of the others then.
       expected.remove(order(position))
       position += 1
     }
     if (position == order.length) {
-      release()
+      releaseAll()
     }
   }
 
-  private def hardlyComes(key: RowKey): Boolean = newest.get(key.place).exists(_ > key.offset)
+  private def isOverdue(key: RowKey): Boolean = newestOffsets.get(key.source).exists(_ > key.offset)
 
-  /** All that wait, in the best order that is left. */
-  private def release(): Unit = {
+  /** Releases all rows that wait, in the best order that is left. */
+  private def releaseAll(): Unit = {
     ready ++= order.iterator.drop(position).flatMap(early.remove)
     ready ++= others
     others.clear()
     isInOrder = true
   }
-
-  private def placeOf(index: Int): SourceId = places.getOrElseUpdate(
-    index, {
-      val place = current.places(index).get
-      SourceId(current.places.sourceOf(index), place.topic, place.partition)
-    })
 }
 
 private[tailrace] object ReplayOrder {

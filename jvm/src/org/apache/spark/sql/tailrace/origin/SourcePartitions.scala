@@ -3,49 +3,46 @@ package org.apache.spark.sql.tailrace.origin
 import org.apache.spark.sql.connector.read.InputPartition
 import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 
-/** A partition of a source. */
-final case class SourcePartition(topic: String, partition: Int)
+/** A partition of one of the query's sources. `source` tells two sources apart that read the same topic. */
+final case class SourcePartition(source: Int, topic: String, partition: Int)
 
 /**
- * The partitions that an epoch reads. A row carries an index into this table instead of a topic's name, because the
- * index is short and goes through a shuffle as a number.
+ * The source partitions that an epoch reads. A row carries an index into this table instead of a topic's name, because
+ * an index is small enough to go through a shuffle with each row.
  *
- * It is filled while the plan is executed on the driver and then travels with the tasks, which only read it.
+ * The table is filled while the plan is executed on the driver. Tasks get a copy and only read it.
  */
 final class SourcePartitions extends Serializable {
   private var table = Vector.empty[SourcePartition]
-  private var sources = Vector.empty[Int]
 
-  /** Adds the partitions of a source, and says at which index they begin. */
+  /** Adds the partitions of a source, and returns the index of the first one. */
   def add(source: String, partitions: Seq[InputPartition]): Int = synchronized {
     val first = table.length
-    sources ++= Seq.fill(partitions.length)(sources.lastOption.fold(0)(_ + 1))
-    table ++= partitions.zipWithIndex.map { case (partition, index) => SourcePartitions.of(partition, source, index) }
+    val number = table.lastOption.fold(0)(_.source + 1)
+    table ++= partitions.zipWithIndex.map { case (partition, index) =>
+      KafkaPartition.of(partition).fold(SourcePartition(number, source, index))(kafka =>
+        SourcePartition(number, kafka.topic, kafka.partition))
+    }
     first
   }
 
-  def apply(place: Int): Option[SourcePartition] = table.lift(place)
+  def apply(index: Int): SourcePartition = table(index)
 
-  /** Which of the query's sources; two of them may read the same topic. */
-  def sourceOf(place: Int): Int = sources(place)
+  def get(index: Int): Option[SourcePartition] = table.lift(index)
 
   def length: Int = table.length
 
-  /** Null when nobody upstream knows. */
+  /** Null if the origin is unknown. */
   def positionOf(origin: Origin): SourcePosition =
     if (origin == null || origin.offset < 0) null
-    else apply(origin.place).map(at => SourcePosition(at.topic, at.partition, origin.offset)).orNull
+    else get(origin.partitionIndex).map(at => SourcePosition(at.topic, at.partition, origin.offset)).orNull
 }
 
-/** The operator that numbers the partitions of a source when it is executed. */
+/** An operator that adds the partitions of its source to the table when it is executed. */
 trait KnowsSourcePartitions {
-  def places: SourcePartitions
+  def partitions: SourcePartitions
 }
 
 object SourcePartitions {
   val none: SourcePartitions = new SourcePartitions
-
-  private def of(partition: InputPartition, source: String, index: Int): SourcePartition =
-    KafkaPartition.of(partition).fold(SourcePartition(source, index))(kafka =>
-      SourcePartition(kafka.topic, kafka.partition))
 }

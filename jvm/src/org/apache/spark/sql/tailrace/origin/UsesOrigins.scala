@@ -4,17 +4,17 @@ package org.apache.spark.sql.tailrace.origin
 trait UsesOrigins {
   def usesOrigins: Boolean = true
 
-  /** How a result is recognised when it is computed again. */
+  /** How the operator's results are recognised in a replay. */
   def rowIdentity: RowIdentity = RowIdentity.Origin
 }
 
 sealed trait RowIdentity
 
 object RowIdentity {
-  /** By the record that the row was made of. */
+  /** By the record that the row was made from. */
   case object Origin extends RowIdentity
 
-  /** By what the row says: either of two records may complete a match of two streams. */
+  /** By the row's content: either of two records may complete a match of two streams. */
   case object Content extends RowIdentity
 
   /** Not at all. */

@@ -7,18 +7,21 @@ import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.origin.ReplayedRows
 
 /**
- * A sink that writes each row once, though Spark computes the open epoch again after a failure. Implemented by the
+ * A sink that writes each row once, although Spark computes the open epoch again after a failure. Implemented by the
  * `StreamingWrite` of the sink, of which Spark makes a new one for each epoch.
  */
 trait ExactlyOnceSink {
   /**
-   * Called once per epoch on the driver, in the query's own thread, before the first task starts. In the first epoch of a
-   * run the sink claims its output for the run, keeps older runs from writing any more, and reads back what they have
+   * Called once per epoch on the driver, in the query's own thread, before the first task starts. In the first epoch of
+   * a run the sink claims its output for the run, keeps older runs from writing any more, and reads back what they have
    * written since the last commit. May block, and throws if the query's rows cannot be written once.
    */
   def prepare(epoch: SinkEpoch): PreparedSink
 
-  /** The run is over, and nothing has to be remembered of it. Not necessarily called on the instance that was prepared last. */
+  /**
+   * The run is over, and nothing has to be remembered of it. Not necessarily called on the instance that was prepared
+   * last.
+   */
   def runEnded(run: String): Unit
 }
 
@@ -32,10 +35,10 @@ final case class SinkEpoch(plan: SparkPlan, run: String, epoch: Long, onError: E
 /**
  * What a sink has found in its output.
  *
- * @param replayed    rows of the epoch that were written before, if they must come in the same order again
- * @param lastWritten by topic and partition of the source, the last record that was written before and may come again
+ * @param replayed    rows of the epoch that were written before, if their order must be restored
+ * @param replayUntil by topic and partition of the source, the last record of which a row was written before
  */
-final case class PreparedSink(replayed: Option[ReplayedRows], lastWritten: Map[(String, Int), Long])
+final case class PreparedSink(replayed: Option[ReplayedRows], replayUntil: Map[(String, Int), Long])
 
 object PreparedSink {
   val NoRecords: Map[(String, Int), Long] = Map.empty

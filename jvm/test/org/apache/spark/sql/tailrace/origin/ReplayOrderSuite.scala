@@ -60,40 +60,40 @@ class ReplayOrderSuite extends munit.FunSuite {
   }
 
   /** Where a row came from. Its only column has the same in one number, so that a mix-up shows. */
-  private case class At(place: Int, offset: Long, path: Long) {
-    def number: Long = place * 1000000L + offset * 1000 + path
+  private case class At(partition: Int, offset: Long, path: Long) {
+    def number: Long = partition * 1000000L + offset * 1000 + path
   }
 
-  private val Unknown = At(CurrentRow.UnknownPlace, CurrentRow.Unknown, 0)
+  private val Unknown = At(CurrentRow.UnknownPartition, CurrentRow.Unknown, 0)
 
-  private def at(place: Int, offset: Long, path: Long = 0): At = At(place, offset, path)
+  private def at(partition: Int, offset: Long, path: Long = 0): At = At(partition, offset, path)
 
   /** Rows as a shuffle gives them: the same mutable row again and again. */
   private class Arrivals(rows: At*) extends Iterator[InternalRow] {
     val current = new CurrentRow
     var taken = 0
     private val row = new GenericInternalRow(1)
-    private val places = new SourcePartitions
-    places.add("topic", Seq.fill(2)(new InputPartition {}))
-    current.belongsTo(places, newStage = 0, isTimed = false)
+    private val partitions = new SourcePartitions
+    partitions.add("topic", Seq.fill(2)(new InputPartition {}))
+    current.belongsTo(partitions, newStage = 0, isTimed = false)
 
     override def hasNext: Boolean = taken < rows.length
 
     override def next(): InternalRow = {
       val next = rows(taken)
       taken += 1
-      current.place = next.place
+      current.partitionIndex = next.partition
       current.offset = next.offset
       current.path = next.path
       row.setLong(0, next.number)
       row
     }
 
-    def where: At = At(current.place, current.offset, current.path)
+    def where: At = At(current.partitionIndex, current.offset, current.path)
   }
 
   private def ordered(arrivals: Arrivals, order: Seq[At]): ReplayOrder = {
-    val keys = order.map(row => RowKey(SourceId(0, "topic", row.place), row.offset, row.path))
+    val keys = order.map(row => RowKey(SourcePartition(0, "topic", row.partition), row.offset, row.path))
     new ReplayOrder(arrivals, arrivals.current, keys.toArray)
   }
 

@@ -7,38 +7,41 @@ import org.apache.spark.util.CompletionIterator
 import org.apache.spark.sql.tailrace.operators.input.InputRow
 import org.apache.spark.sql.tailrace.operators.state.{EventTime, MovingWatermark}
 
-/** What Spark would say of a join at some watermark: which rows of each side come too late, and which are kept no longer. */
+/**
+ * Spark's predicates of a join at a watermark: which rows of each side are late, and which are removed from the state.
+ */
 private[join] final case class JoinTimes(late: Seq[BasePredicate], removal: JoinStateWatermarkPredicates)
 
 /**
- * Lets a join forget while the epoch lasts, and pass on what has matched nothing.
+ * Lets a join remove old rows from its state within an epoch, and emit outer rows without a match.
  *
- * What has been passed on as a row without a match can get none: it is not kept any more, and a row that it could have met is
- * late from then on.
+ * A row that was emitted without a match must never find one: it is removed from the state, and from then on a row that
+ * could have matched it is late.
  */
 private[join] final class EarlyRemoval(
     watermark: MovingWatermark,
     times: Seq[Option[EventTime]],
     at: Long => JoinTimes) {
-  private var looked: Option[JoinTimes] = None
+  private var lastTimes: Option[JoinTimes] = None
 
-  /** How many rows were forgotten on sides whose old rows are not passed on. */
+  /** The number of rows removed from sides whose old rows are not emitted. */
   var removed = 0L
 
-  /** To be told of each row, before it is known whether it is late. */
-  def sees(arrival: InputRow): Unit =
-    times(arrival.input).foreach(time => watermark.sees(arrival.origin.place, time.of(arrival.row)))
+  /** To be called for each row, before [[isLate]]. */
+  def observe(arrival: InputRow): Unit =
+    times(arrival.input).foreach(time => watermark.observe(arrival.origin.partitionIndex, time.of(arrival.row)))
 
-  def isLate(arrival: InputRow): Boolean = looked.exists(_.late(arrival.input).eval(arrival.row))
+  def isLate(arrival: InputRow): Boolean = lastTimes.exists(_.late(arrival.input).eval(arrival.row))
 
-  /** The outer rows whose time is over, if it is time to look for them; to be read to the end. */
-  def look(task: JoinTask): Iterator[InternalRow] = watermark.step().fold(Iterator.empty[InternalRow]) { untilMs =>
-    val now = at(untilMs)
-    looked = Some(now)
-    CompletionIterator[InternalRow, Iterator[InternalRow]](
-      task.outerRows(now.removal), {
-        removed += task.removeTheRest(now.removal)
-        watermark.lookedThrough()
-      })
-  }
+  /** If a removal is due, removes old rows and returns the outer rows among them. To be read to the end. */
+  def removeIfDue(task: JoinTask): Iterator[InternalRow] =
+    watermark.step().fold(Iterator.empty[InternalRow]) { untilMs =>
+      val now = at(untilMs)
+      lastTimes = Some(now)
+      CompletionIterator[InternalRow, Iterator[InternalRow]](
+        task.outerRows(now.removal), {
+          removed += task.removeTheRest(now.removal)
+          watermark.stepDone()
+        })
+    }
 }

@@ -11,10 +11,10 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
 
 /**
- * What a task keeps of one side of a join.
+ * The state of one side of a join, in a task.
  *
- * @param mayMatch whether the join's condition leaves a row any chance, whatever comes on the other side
- * @param isLate   whether a row comes too late to be joined
+ * @param mayMatch false if the join's condition excludes a row whatever the other side is
+ * @param isLate   true if a row is too late to be joined
  */
 private[join] final class JoinSideState(
     val state: SymmetricHashJoinStateManager,
@@ -23,7 +23,7 @@ private[join] final class JoinSideState(
     val isLate: BasePredicate,
     input: Seq[Attribute]) {
 
-  /** Forgets rows that nothing can match any more, and says how many. */
+  /** Removes rows that nothing can match any more, and returns their number. */
   def remove(removal: Option[JoinStateWatermarkPredicate]): Long = removal.fold(0L) { by =>
     state match {
       case scanned: SupportsEvictByCondition if isOfKey(by) => scanned.evictByKeyCondition(isOld(by))
@@ -33,7 +33,7 @@ private[join] final class JoinSideState(
     }
   }
 
-  /** Forgets them and gives them; to be read to the end. */
+  /** Removes them and returns them. To be read to the end. */
   def removed(removal: Option[JoinStateWatermarkPredicate]): Iterator[KeyToValuePair] =
     removal.fold(Iterator.empty[KeyToValuePair]) { by =>
       state match {
@@ -47,24 +47,24 @@ private[join] final class JoinSideState(
   private def isOfKey(by: JoinStateWatermarkPredicate): Boolean = by.isInstanceOf[JoinStateKeyWatermarkPredicate]
 
   private def isOld(by: JoinStateWatermarkPredicate): UnsafeRow => Boolean = {
-    // That of a key is bound to the key's columns already.
+    // A key's predicate is already bound to the key's columns.
     val predicate = InterpretedPredicate(if (isOfKey(by)) by.expr else bindReference(by.expr, input))
     predicate.eval(_)
   }
 
-  // Watermarks are in milliseconds, and times in the state in microseconds. Spark begins where the last epoch ended; rows that were
-  // too old already when they came would stay behind.
+  // Watermarks are in milliseconds, times in the state in microseconds. Unlike Spark, this does not start at the last
+  // epoch's watermark: rows that were already too old when they came would never be removed.
   private def until(by: JoinStateWatermarkPredicate): Long = by match {
     case ofKey: JoinStateKeyWatermarkPredicate => ofKey.stateWatermark * 1000
     case ofValue: JoinStateValueWatermarkPredicate => ofValue.stateWatermark * 1000
   }
 
   private def unknown(other: SymmetricHashJoinStateManager) =
-    new IllegalStateException(s"${other.getClass.getName} does not say how old rows are removed")
+    new IllegalStateException(s"${other.getClass.getName} has no known way to remove old rows")
 }
 
 private[join] object SideTimes {
-  /** Whether rows of these columns come too late, for as long as the epoch lasts. */
+  /** True for late rows. The watermark is that of the whole epoch. */
   def lateness(input: Seq[Attribute], watermark: Option[Long], conf: SQLConf): BasePredicate = {
     val isLate = WatermarkSupport.watermarkExpression(IntraEpochWatermark.columnOf(input, conf), watermark)
     Predicate.create(isLate.getOrElse(Literal(false)), input)

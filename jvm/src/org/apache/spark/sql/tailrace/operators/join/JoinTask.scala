@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreMetrics
 import org.apache.spark.util.CompletionIterator
 import org.apache.spark.sql.tailrace.operators.input.InputRow
 
-/** Joins the rows of one partition, one at a time, whichever side they are of. */
+/** Joins the rows of one partition one by one, whichever side they come from. */
 private[join] final class JoinTask(
     joinType: JoinType,
     left: JoinSideState,
@@ -24,24 +24,23 @@ private[join] final class JoinTask(
   private val noLeft = new GenericInternalRow(leftColumns)
   private val noRight = new GenericInternalRow(rightColumns)
 
-  /** So far. */
   var updatedRows = 0L
   var removedByMatches = 0L
 
   def isLate(arrival: InputRow): Boolean = sideOf(arrival).isLate.eval(arrival.row)
 
-  /** What the row makes with those of the other side; when all of it has been taken, the row itself is kept. */
+  /** The row's matches. When they have all been read, the row itself is added to the state. */
   def join(arrival: InputRow): Iterator[InternalRow] = {
-    val (own, row, isLeft) = (sideOf(arrival), arrival.row.asInstanceOf[UnsafeRow], isOfLeft(arrival))
+    val (own, row, isLeft) = (sideOf(arrival), arrival.row.asInstanceOf[UnsafeRow], isLeftRow(arrival))
     if (!own.mayMatch.eval(row)) {
-      if (isOuter(isLeft)) Iterator.single(alone(row, isLeft)) else Iterator.empty
+      if (isOuter(isLeft)) Iterator.single(unmatched(row, isLeft)) else Iterator.empty
     } else {
       val key = own.keyOf(row)
       val found = matchesOf(key, row, isLeft)
       val isMatched = found.hasNext
       CompletionIterator[InternalRow, Iterator[InternalRow]](
         resultsOf(row, isLeft, found),
-        // A row of a left semi join that has been passed on is not needed again.
+        // A left semi join emits a row only once, so it is not needed any more.
         if (!(joinType == LeftSemi && isLeft && isMatched)) {
           own.state.append(key, row, isMatched)
           updatedRows += 1
@@ -59,13 +58,13 @@ private[join] final class JoinTask(
         found
       }
     } else {
-      // As Spark does: only its newest format leaves out what nobody will ask for.
-      val asksWhetherMatched = isOuter(!isLeft)
+      // As in Spark: only the newest state format skips the flag when nobody reads it.
+      val readsMatchedFlag = isOuter(!isLeft)
       others.getJoinedRows(
         key,
         pair,
         matches.eval,
-        skipUpdatingMatchedFlag = stateFormatVersion == 4 && !asksWhetherMatched)
+        skipUpdatingMatchedFlag = stateFormatVersion == 4 && !readsMatchedFlag)
     }
   }
 
@@ -80,7 +79,7 @@ private[join] final class JoinTask(
       Iterator.empty
     }
 
-  /** Whether rows of the side are passed on even if they match nothing. */
+  /** True if the side's rows are emitted even if they match nothing. */
   private def isOuter(isLeft: Boolean): Boolean = joinType match {
     case FullOuter => true
     case LeftOuter => isLeft
@@ -88,23 +87,23 @@ private[join] final class JoinTask(
     case _ => false
   }
 
-  private def alone(row: InternalRow, isLeft: Boolean): InternalRow =
+  private def unmatched(row: InternalRow, isLeft: Boolean): InternalRow =
     if (isLeft) joined.withLeft(row).withRight(noRight) else joined.withLeft(noLeft).withRight(row)
 
-  /** Rows whose time is over and that have matched nothing. They are forgotten; to be read to the end. */
+  /** Removes old rows from outer sides, and returns those that matched nothing. To be read to the end. */
   def outerRows(removal: JoinStateWatermarkPredicates): Iterator[InternalRow] = {
     def of(isLeft: Boolean): Iterator[InternalRow] =
       if (!isOuter(isLeft)) {
         Iterator.empty
       } else {
         val old = if (isLeft) left.removed(removal.left) else right.removed(removal.right)
-        old.filterNot(_.matched).map((row: KeyToValuePair) => alone(row.value, isLeft))
+        old.filterNot(_.matched).map((row: KeyToValuePair) => unmatched(row.value, isLeft))
       }
-    // The second only after the first: both may be in one store, which is changed while it is read.
+    // One side after the other: both may be in one store, which is changed while it is read.
     of(isLeft = true) ++ of(isLeft = false)
   }
 
-  /** Then forgets, on sides whose old rows are not passed on. */
+  /** Then removes old rows from the other sides, and returns their number. */
   def removeTheRest(removal: JoinStateWatermarkPredicates): Long =
     (if (isOuter(isLeft = true)) 0L else left.remove(removal.left)) +
       (if (isOuter(isLeft = false)) 0L else right.remove(removal.right))
@@ -132,7 +131,7 @@ private[join] final class JoinTask(
         JoinStateStoreCkptInfo(left.state.getLatestCheckpointInfo(), right.state.getLatestCheckpointInfo()))
     }
 
-  private def isOfLeft(arrival: InputRow): Boolean = arrival.input == 0
+  private def isLeftRow(arrival: InputRow): Boolean = arrival.input == 0
 
-  private def sideOf(arrival: InputRow): JoinSideState = if (isOfLeft(arrival)) left else right
+  private def sideOf(arrival: InputRow): JoinSideState = if (isLeftRow(arrival)) left else right
 }

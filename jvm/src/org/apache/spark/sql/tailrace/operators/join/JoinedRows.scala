@@ -7,14 +7,14 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.Streamin
 import org.apache.spark.sql.tailrace.operators.input.{InputRow, ThreadFedInput}
 import org.apache.spark.sql.tailrace.origin.CurrentRow
 
-/** How long a task has worked, without the time in which it waited for rows. */
+/** How long a task has worked, excluding the time in which it waited for rows. */
 private[join] final case class WorkTimes(updatesMs: Long, outerRowsMs: Long)
 
 /**
- * The results of a join. A match belongs to the row that completed it; a row that matched nothing comes at the end of the
- * epoch, or before by [[EarlyRemoval]], and belongs to none.
+ * The results of a join. A match has the origin of the row that completed it. A row without a match is emitted at the
+ * end of the epoch, or earlier by [[EarlyRemoval]], and has no origin.
  *
- * @param atEnd which rows are kept no longer when both inputs have ended
+ * @param atEnd which rows are removed when both inputs have ended
  */
 private[join] final class JoinedRows(
     task: JoinTask,
@@ -39,12 +39,12 @@ private[join] final class JoinedRows(
         if (inputHasEnded) {
           isOver = true
         } else {
-          results = following()
+          results = nextResults()
         }
       }
     } catch {
       case failure: Throwable =>
-        // The row is left out if the query goes on: it has not been kept, and nothing more is made of it.
+        // If the query skips bad records, it skips this row: the row is not in the state, and has no further results.
         results = Iterator.empty
         throw failure
     }
@@ -57,20 +57,20 @@ private[join] final class JoinedRows(
 
   override def next(): InternalRow = if (hasNext) results.next() else throw new NoSuchElementException
 
-  private def following(): Iterator[InternalRow] = {
-    // If an input fails, it is not the fault of the row that was here last; and what is over is made of none.
+  private def nextResults(): Iterator[InternalRow] = {
+    // A failure of an input does not belong to the last row, and neither do rows that are emitted without a match.
     current.forget()
-    val over = early.fold(Iterator.empty[InternalRow])(_.look(task))
-    if (over.hasNext) over else arrived()
+    val outerRows = early.fold(Iterator.empty[InternalRow])(_.removeIfDue(task))
+    if (outerRows.hasNext) outerRows else joinNext()
   }
 
-  private def arrived(): Iterator[InternalRow] = {
+  private def joinNext(): Iterator[InternalRow] = {
     val began = System.nanoTime()
-    val arrival = if (early.isEmpty) arrivals.next() else arrivals.nextWithin(JoinedRows.LooksEveryMs)
+    val arrival = if (early.isEmpty) arrivals.next() else arrivals.nextWithin(JoinedRows.PollMs)
     waitedNanos += System.nanoTime() - began
     if (arrival != null) {
       current.restore(arrival.origin)
-      early.foreach(_.sees(arrival))
+      early.foreach(_.observe(arrival))
       if (isLate(arrival)) {
         onLate()
         Iterator.empty
@@ -88,13 +88,13 @@ private[join] final class JoinedRows(
 
   private def isLate(arrival: InputRow): Boolean = task.isLate(arrival) || early.exists(_.isLate(arrival))
 
-  private var hasTold = false
-  private def end(): Unit = if (!hasTold) {
-    hasTold = true
+  private var hasReported = false
+  private def end(): Unit = if (!hasReported) {
+    hasReported = true
     onEnd(WorkTimes(NANOSECONDS.toMillis(workedNanos), NANOSECONDS.toMillis(workedNanos - workedBeforeEnd)))
   }
 }
 
 private object JoinedRows {
-  private val LooksEveryMs = 100L
+  private val PollMs = 100L
 }

@@ -20,9 +20,9 @@ import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, RowIdentity, UsesOrigins}
 
 /**
- * Spark's join of two streams with another way to read them: both sides at once, so that two rows that belong together are
- * passed on as soon as the second one is there. What it keeps, under which names and for how long, and what it reports, is
- * Spark's: the checkpoint can be carried on in micro-batch and back.
+ * Spark's join of two streams, except that it reads both sides at once: a match is emitted as soon as its second row
+ * has arrived. The state, its layout and lifetime, and the metrics are Spark's, so a checkpoint moves between
+ * micro-batch and Real-Time Mode.
  */
 final class RealTimeJoinExec(
     leftKeys: Seq[Expression],
@@ -56,14 +56,14 @@ final class RealTimeJoinExec(
   override def nodeName: String = "RealTimeJoin"
   override def rowIdentity: RowIdentity = RowIdentity.Content
 
-  /** If rows are to leave within an epoch. */
+  /** Set if old rows are removed within an epoch. */
   private lazy val removesEarly: Option[IntraEpochWatermark] = IntraEpochWatermark.of(Seq(left, right), conf)
 
   override def usesOrigins: Boolean = removesEarly.isDefined
 
   override protected def doExecute(): RDD[InternalRow] = {
     val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
-    metrics // made on the driver, before tasks count
+    metrics // created on the driver, before tasks use them
     val storeConf = new StateStoreConf(conf)
     val hadoopConf = SerializableConfiguration.broadcast(
       sparkContext,
@@ -169,7 +169,7 @@ final class RealTimeJoinExec(
     }
   }
 
-  /** After the last row: forgets what no row can match any more, and keeps the rest. */
+  /** After the last row: removes what no row can match any more, and commits the state. */
   private def commit(task: JoinTask, times: WorkTimes): Unit = {
     longMetric("allUpdatesTimeMs") += times.updatesMs
     longMetric("numRemovedStateRows") += task.removedByMatches
@@ -191,7 +191,7 @@ final class RealTimeJoinExec(
     setOperatorMetrics(numStateStoreInstances = if (hasOneStore) 1 else stateStoreNames.length)
   }
 
-  // Since this version of the format, both sides are in one store, as column families.
+  // Since version 3, both sides are column families of one store.
   private def hasOneStore: Boolean = stateFormatVersion >= 3
 
   override protected def withNewChildrenInternal(
@@ -199,7 +199,7 @@ final class RealTimeJoinExec(
       newRight: SparkPlan): StreamingSymmetricHashJoinExec =
     RealTimeJoinExec.of(this, newLeft, newRight)
 
-  // Spark keeps a node whose replacement is equal to it.
+  // Spark does not replace a node by one that is equal to it.
   override def canEqual(other: Any): Boolean = other.isInstanceOf[RealTimeJoinExec]
   override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)
   override def hashCode(): Int = super.hashCode()
@@ -207,7 +207,7 @@ final class RealTimeJoinExec(
 
 object RealTimeJoinExec {
 
-  /** The same join, of these sides. */
+  /** The same join with other children. */
   def of(join: StreamingSymmetricHashJoinExec, left: SparkPlan, right: SparkPlan): RealTimeJoinExec = {
     val replaced = new RealTimeJoinExec(
       join.leftKeys,

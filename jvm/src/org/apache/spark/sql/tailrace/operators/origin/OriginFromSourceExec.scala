@@ -10,26 +10,27 @@ import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 import org.apache.spark.sql.tailrace.metrics.{LiveFigures, MicroClock, Sampling, SourceProbe}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, KnowsSourcePartitions, SourcePartitions}
 
-/** Above a scan: notes the origin of each row that passes, and changes nothing. */
-case class OriginFromSourceExec(child: SparkPlan, places: SourcePartitions, stage: Int, timed: Boolean)
+/** Above a scan: sets the origin of each row. The rows themselves pass unchanged. */
+case class OriginFromSourceExec(child: SparkPlan, partitions: SourcePartitions, stage: Int, timed: Boolean)
     extends UnaryExecNode
     with KnowsSourcePartitions {
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
-  override def nodeName: String = "FollowFromSource"
+  override def nodeName: String = "OriginFromSource"
   override protected def stringArgs: Iterator[Any] = Iterator(s"stage $stage")
 
   override protected def doExecute(): RDD[InternalRow] = {
     val scan = child match {
       case scan: RealTimeStreamScanExec => scan
       case other =>
-        throw new IllegalStateException(s"${other.nodeName} came between the source and what follows its rows")
+        throw new IllegalStateException(
+          s"${other.nodeName} is between the source and the operator that sets the rows' origins")
     }
-    // As the scan itself does, but in one step: each step between source and sink costs as much as what is done here.
+    // Does the scan's own work too: one more iterator between source and sink would cost as much as this one does.
     val rows = scan.inputRDD
     val rowsRead = scan.longMetric("numOutputRows")
-    val first = places.add(scan.stream.toString, scan.inputPartitions)
+    val first = partitions.add(scan.stream.toString, scan.inputPartitions)
     val kafka = scan.inputPartitions.map(KafkaPartition.of)
     val startsAt = kafka.map(_.map(_.fromOffset)).toArray
     val inKafka = kafka.forall(_.isDefined) && Seq("offset", "timestamp").forall(ordinal(_) >= 0)
@@ -38,14 +39,14 @@ case class OriginFromSourceExec(child: SparkPlan, places: SourcePartitions, stag
     if (timed) {
       LiveFigures.reading(sparkContext, scan.stream, kafka.flatten)
     }
-    val (table, ownStage, isTimed) = (places, stage, timed)
+    val (table, ownStage, isTimed) = (partitions, stage, timed)
 
     rows.mapPartitionsWithIndexInternal { (index, input) =>
       val current = CurrentRow.ofThisTask()
       current.belongsTo(table, ownStage, isTimed)
-      val probe = if (isTimed) SourceProbe.ofThisTask(table(first + index), ownStage, startsAt(index)) else null
+      val probe = if (isTimed) SourceProbe.ofThisTask(table.get(first + index), ownStage, startsAt(index)) else null
       val sampling = new Sampling
-      val place = first + index
+      val partitionIndex = first + index
       new Iterator[InternalRow] {
         override def hasNext: Boolean = {
           if (probe != null) {
@@ -53,7 +54,7 @@ case class OriginFromSourceExec(child: SparkPlan, places: SourcePartitions, stag
           }
           val more = input.hasNext
           if (!more) {
-            // What comes out now, such as a timer's row, does not come from the last row.
+            // Rows that leave the task now, such as a timer's, were not made from the last record.
             current.forget()
             if (probe != null) {
               probe.ended()
@@ -65,7 +66,7 @@ case class OriginFromSourceExec(child: SparkPlan, places: SourcePartitions, stag
         override def next(): InternalRow = {
           val row = input.next()
           rowsRead += 1
-          current.place = place
+          current.partitionIndex = partitionIndex
           if (offset >= 0) {
             current.offset = row.getLong(offset)
             current.path = 0L

@@ -9,16 +9,16 @@ import org.apache.spark.sql.tailrace.metrics.{MicroClock, StageProbe}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, Ordinals, OriginTag}
 
 /**
- * Below a shuffle: sends the row's origin along.
+ * Below a shuffle: sends the row's origin with the row.
  *
- * @param everyRow whether rows that are not timed have theirs sent as well
+ * @param everyRow true to send the origin of every row, false to send only those of rows that are timed
  */
 case class OriginIntoShuffleExec(child: SparkPlan, stage: Int, everyRow: Boolean, timed: Boolean)
     extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
-  override def nodeName: String = "FollowIntoShuffle"
+  override def nodeName: String = "OriginIntoShuffle"
   override protected def stringArgs: Iterator[Any] = Iterator(s"stage $stage")
 
   override protected def doExecute(): RDD[InternalRow] = {
@@ -32,7 +32,7 @@ case class OriginIntoShuffleExec(child: SparkPlan, stage: Int, everyRow: Boolean
   override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
 }
 
-/** A class of its own instead of a `map`, whose code all users share, so that the JVM could not inline this one. */
+/** A class of its own: the JVM can inline it, which it cannot do with a `map`, whose code all callers share. */
 private final class IntoShuffle(
     rows: Iterator[InternalRow],
     columns: Seq[Attribute],

@@ -11,25 +11,25 @@ import org.apache.spark.sql.tailrace.metrics.{MicroClock, StageProbe}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, OriginTag, ReplayedRows, ReplayOrder, SourcePartitions}
 
 /**
- * Above a shuffle: takes the row's origin, if it came along.
+ * Above a shuffle: sets the row's origin, if it was sent with the row.
  *
- * @param inOrderOf rows that were written before are passed on in the order in which they came then
+ * @param replayed rows of an earlier attempt, whose order is restored
  */
 case class OriginOutOfShuffleExec(
     child: SparkPlan,
-    places: SourcePartitions,
+    partitions: SourcePartitions,
     stage: Int,
     timed: Boolean,
-    inOrderOf: Option[ReplayedRows])
+    replayed: Option[ReplayedRows])
     extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
-  override def nodeName: String = "FollowOutOfShuffle"
+  override def nodeName: String = "OriginOutOfShuffle"
   override protected def stringArgs: Iterator[Any] = Iterator(s"stage $stage")
 
   override protected def doExecute(): RDD[InternalRow] = {
-    val (columns, table, ownStage, isTimed, before) = (output.length, places, stage, timed, inOrderOf)
+    val (columns, table, ownStage, isTimed, before) = (output.length, partitions, stage, timed, replayed)
     child.execute().mapPartitionsInternal { rows =>
       val current = CurrentRow.ofThisTask()
       current.belongsTo(table, ownStage, isTimed)
@@ -61,11 +61,11 @@ private final class OutOfShuffle(rows: Iterator[InternalRow], current: CurrentRo
   }
 
   override def next(): InternalRow = {
-    // What a shuffle gives is what its serializer made.
+    // The shuffle's serializer makes UnsafeRows only.
     val row = rows.next().asInstanceOf[UnsafeRow]
     if (tag.isOn(row)) {
       take(row)
-    } else if (current.place != CurrentRow.UnknownPlace) {
+    } else if (current.partitionIndex != CurrentRow.UnknownPartition) {
       current.forget()
     }
     row

@@ -67,7 +67,7 @@ private[python] final class BatchSender(
     catch {
       // Writing a row evaluates the argument expressions of the functions, which can fail on its data.
       case failure: Throwable if current != null && BadRecordHandler.isDataError(failure) =>
-        throw BadRecordHandler.named(inputRow.places.positionOf(current.origin), failure)
+        throw BadRecordHandler.named(inputRow.partitions.positionOf(current.origin), failure)
     }
   }
 

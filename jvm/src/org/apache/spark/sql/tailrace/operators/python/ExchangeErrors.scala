@@ -40,5 +40,5 @@ private[python] final class ExchangeErrors(
   private def atWork: PythonErrors.AtWork = backlog.atWork.map(positions)
 
   private def positions(batch: Batch): Seq[SourcePosition] =
-    batch.entries.toSeq.map(entry => inputRow.places.positionOf(entry.origin))
+    batch.entries.toSeq.map(entry => inputRow.partitions.positionOf(entry.origin))
 }

@@ -23,7 +23,7 @@ private[python] final class ProcessorWatermark(ofEpoch: Option[Long], moving: Op
     time.synchronized {
       time.watermark.step().foreach { nextMs =>
         reached = Some(math.max(nextMs, ofEpoch.getOrElse(nextMs)))
-        time.watermark.lookedThrough()
+        time.watermark.stepDone()
       }
     }
     reached != known
@@ -43,7 +43,7 @@ private[python] final class ProcessorWatermark(ofEpoch: Option[Long], moving: Op
       var (judgedBy, isLate) = (Long.MinValue, Option.empty[BasePredicate])
       rows.filter { row =>
         val movedTo = time.synchronized {
-          time.watermark.sees(current.place, time.column.of(row))
+          time.watermark.observe(current.partitionIndex, time.column.of(row))
           time.watermark.reachedMs
         }
         if (movedTo > judgedBy) {

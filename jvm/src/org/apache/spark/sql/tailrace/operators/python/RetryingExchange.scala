@@ -74,7 +74,7 @@ private[python] final class RetryingExchange(
     if (attempt.isOfSuspects) {
       // Suspects go one at a time and in order, so the first one without a result is the bad record.
       val bad = withoutResult.headOption.getOrElse(throw failure)
-      handler.handle(inputRow.places.positionOf(bad.origin), withoutRecordName(failure))
+      handler.handle(inputRow.partitions.positionOf(bad.origin), withoutRecordName(failure))
       suspects = suspects.dropWhile(_ ne bad).drop(1)
     } else {
       // A worker that fails before it has a row fails for another reason.
@@ -88,7 +88,7 @@ private[python] final class RetryingExchange(
   /** One exchange, either over the suspects or over the rest of the input. */
   private final class Attempt(only: Option[Seq[InputRow]], attemptLimits: PythonLimits) {
     private val offeredRow = new CurrentRow
-    offeredRow.belongsTo(inputRow.places, inputRow.stage, inputRow.timed)
+    offeredRow.belongsTo(inputRow.partitions, inputRow.stage, inputRow.timed)
     private val rows = new OfferedRows(only.fold(restOfInput)(_.iterator), offeredRow, oneAtATime = only.isDefined)
 
     val isOfSuspects: Boolean = only.isDefined

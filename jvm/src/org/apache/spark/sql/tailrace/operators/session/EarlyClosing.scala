@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.tailrace.operators.state.{EventTime, MovingWatermark}
 import org.apache.spark.sql.tailrace.origin.CurrentRow
 
-/** Lets sessions close while the epoch lasts. */
+/** Closes sessions within an epoch. */
 private[session] final class EarlyClosing(
     watermark: MovingWatermark,
     time: EventTime,
@@ -16,15 +16,15 @@ private[session] final class EarlyClosing(
 
   def isLate(row: UnsafeRow): Boolean = endOf(row) <= closedUntilMicros
 
-  /** To be told of each row, before it is known whether it is late. */
-  def sees(row: UnsafeRow): Unit = watermark.sees(current.place, time.of(row))
+  /** To be called for each row, before [[isLate]]. */
+  def observe(row: UnsafeRow): Unit = watermark.observe(current.partitionIndex, time.of(row))
 
-  /** The sessions whose time is over, if it is time to look for them. */
-  def look(closed: (UnsafeRow => Boolean) => Seq[UnsafeRow]): Seq[UnsafeRow] =
+  /** If it is time to look for them, closes the sessions that have ended, and returns them. */
+  def closeIfDue(close: (UnsafeRow => Boolean) => Seq[UnsafeRow]): Seq[UnsafeRow] =
     watermark.step().fold(Seq.empty[UnsafeRow]) { untilMs =>
       closedUntilMicros = untilMs * EventTime.MicrosPerMilli
-      val found = closed(endOf(_) <= closedUntilMicros)
-      watermark.lookedThrough()
-      found
+      val closed = close(endOf(_) <= closedUntilMicros)
+      watermark.stepDone()
+      closed
     }
 }

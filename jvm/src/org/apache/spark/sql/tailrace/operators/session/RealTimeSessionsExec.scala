@@ -17,14 +17,15 @@ import org.apache.spark.sql.tailrace.origin.{CurrentRow, UsesOrigins}
 import org.apache.spark.sql.tailrace.plan.SessionStatus
 
 /**
- * Spark's session windows row by row: instead of sorting an epoch's rows together with the sessions in the state, each row is
- * put into its session, or joins several to one, when it comes. What is kept, how, and what is reported of it is Spark's: a
- * checkpoint can be carried on in micro-batch and back.
+ * Spark's session windows, row by row. Spark sorts the rows of an epoch together with the sessions in the state; this
+ * operator adds each row to its session, or merges several sessions, when the row arrives. The state, its layout and
+ * the metrics are Spark's, so a checkpoint moves between micro-batch and Real-Time Mode.
  *
- * In the output mode `update` the session of each row is passed on as it is then; the end of a session too, if the query asks for
- * the [[SessionStatus]]. In `append`, only closed sessions are. Sessions close when an epoch ends, or before, by [[EarlyClosing]].
+ * In output mode `update` each row emits its session as it is then. Closed sessions are emitted as well if the query
+ * asks for the [[SessionStatus]]. In `append` only closed sessions are emitted. Sessions close at the end of an epoch,
+ * or earlier by [[EarlyClosing]].
  *
- * @param merging what the sessions are made of
+ * @param merging how sessions are merged
  */
 final class RealTimeSessionsExec(
     keyWithoutSessionExpressions: Seq[Attribute],
@@ -55,13 +56,13 @@ final class RealTimeSessionsExec(
 
   override def nodeName: String = "RealTimeSessions"
 
-  /** If sessions are to close within an epoch. */
+  /** Set if sessions close within an epoch. */
   private lazy val closesEarly: Option[IntraEpochWatermark] = IntraEpochWatermark.of(Seq(child), conf)
 
   override def usesOrigins: Boolean = closesEarly.isDefined
 
   override protected def doExecute(): RDD[InternalRow] = {
-    metrics // made on the driver, before tasks count
+    metrics // created on the driver, before tasks use them
     val keySchema = WidenStatefulOpNullability.widenStateSchema(stateManager.getStateKeySchema)
     val (rows, partitions) = IntraEpochWatermark.execute(child)
     rows.mapPartitionsWithStateStore(
@@ -73,7 +74,7 @@ final class RealTimeSessionsExec(
       Some(session.streams.stateStoreCoordinator))(sessionsOf(statusColumn, closesEarly, partitions))
   }
 
-  /** Where the rows have their status, if the query asks for it. */
+  /** The column of the session's status, if the query asks for it. */
   private def statusColumn: Option[Int] = merging.aggregateExpressions.map(_.aggregateFunction).collectFirst {
     case status: SessionStatus => child.output.indexWhere(_.exprId == status.inputAggBufferAttributes.head.exprId)
   }
@@ -94,16 +95,16 @@ final class RealTimeSessionsExec(
       (CurrentRow.ofThisTask(), longMetric("numOutputRows"), longMetric("numRowsDroppedByWatermark"))
     val results = new SessionResults(
       sessions,
-      tellsUpdates = outputMode.contains(Update),
-      tellsClosings = outputMode.contains(Append) || statusColumn.isDefined,
+      emitsUpdates = outputMode.contains(Update),
+      emitsClosed = outputMode.contains(Append) || statusColumn.isDefined,
       for (within <- early; time <- within.times.head)
         yield new EarlyClosing(within.inTask(Seq(partitions)), time, current, window),
       current,
       onLate = () => rowsLate += 1)
     val inTime = watermarkPredicateForDataForLateEvents.fold(rows)(applyRemovingRowsOlderThanWatermark(rows, _))
-    val isOver = watermarkPredicateForDataForEviction.map(predicate => predicate.eval(_))
+    val isClosed = watermarkPredicateForDataForEviction.map(predicate => predicate.eval(_))
     CompletionIterator[InternalRow, Iterator[InternalRow]](
-      results.of(inTime.asInstanceOf[Iterator[UnsafeRow]], isOver).map { row =>
+      results.of(inTime.asInstanceOf[Iterator[UnsafeRow]], isClosed).map { row =>
         rowsOut += 1
         row
       },
@@ -128,7 +129,7 @@ final class RealTimeSessionsExec(
     merging.resultExpressions,
     windowInGrouping = merging.groupingExpressions.indexWhere(_.exprId == sessionExpression.exprId))
 
-  /** Spark asks the operator that drops late rows, which is another one in its plan and this one here. */
+  /** In Spark's plan another operator drops late rows and reports them. Here it is this one. */
   override def getProgress(): StateOperatorProgress = {
     val progress = super.getProgress()
     progress.copy(
@@ -140,7 +141,7 @@ final class RealTimeSessionsExec(
   override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan =
     RealTimeSessionsExec.of(this, merging, newChild)
 
-  // Spark keeps a node whose replacement is equal to it.
+  // Spark does not replace a node by one that is equal to it.
   override def canEqual(other: Any): Boolean = other.isInstanceOf[RealTimeSessionsExec]
   override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)
   override def hashCode(): Int = super.hashCode()
@@ -148,7 +149,7 @@ final class RealTimeSessionsExec(
 
 object RealTimeSessionsExec {
 
-  /** The same sessions, of these rows. */
+  /** The same operator with another child. */
   def of(save: SessionWindowStateStoreSaveExec, merging: MergingSessionsExec, rows: SparkPlan): RealTimeSessionsExec = {
     val replaced = new RealTimeSessionsExec(
       save.keyWithoutSessionExpressions,

@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.execution.streaming.GenericBufferAggregationIterator
 
 /**
- * Makes one session of several, each of them a row of the keys, the window and the buffers of the aggregates. The aggregates
- * are merged by Spark's code; nothing is iterated here.
+ * Merges sessions into one. A session is a row of the keys, the window and the buffers of the aggregates. Spark's code
+ * merges the aggregates; the iterator itself is not used.
  */
 private[session] final class SessionMerger(
     partition: Int,
@@ -26,12 +26,12 @@ private[session] final class SessionMerger(
       results,
       (expressions, schema) => MutableProjection.create(expressions, schema)) {
 
-  /** The sessions in the order in which they began; the row is used again for the next result. */
+  /** Merges sessions, ordered by start. The result is overwritten by the next call. */
   def merge(sessions: Seq[UnsafeRow], start: Long, end: Long): UnsafeRow = {
     val buffer = newAggregationBuffer()
     sessions.foreach(processRow(buffer, _))
     val group = groupingProjection(sessions.head)
-    // Times have a fixed size, so the window can be written where it is.
+    // Times have a fixed size, so the window can be changed in place.
     val window = group.getStruct(windowInGrouping, 2)
     window.setLong(0, start)
     window.setLong(1, end)

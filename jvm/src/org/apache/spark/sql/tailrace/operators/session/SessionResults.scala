@@ -6,14 +6,15 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.tailrace.origin.CurrentRow
 
 /**
- * What a task passes on. Results of a row belong to its record; closed sessions belong to none, whichever row happens to be there.
+ * The results of a task. The session of a row has the row's origin. Closed sessions have none, whichever row closed
+ * them.
  *
- * @param early lets sessions close before the rows have ended
+ * @param early closes sessions before the input ends
  */
 private[session] final class SessionResults(
     sessions: TaskSessions,
-    tellsUpdates: Boolean,
-    tellsClosings: Boolean,
+    emitsUpdates: Boolean,
+    emitsClosed: Boolean,
     early: Option[EarlyClosing],
     current: CurrentRow,
     onLate: () => Unit) {
@@ -21,11 +22,11 @@ private[session] final class SessionResults(
 
   def workedMs: Long = NANOSECONDS.toMillis(workedNanos)
 
-  /** @param isOver which sessions are closed when the rows have ended */
-  def of(rows: Iterator[UnsafeRow], isOver: Option[UnsafeRow => Boolean]): Iterator[UnsafeRow] = {
+  /** @param isClosed which sessions are closed at the end of the input */
+  def of(rows: Iterator[UnsafeRow], isClosed: Option[UnsafeRow => Boolean]): Iterator[UnsafeRow] = {
     lazy val closed = {
       current.forget()
-      isOver.fold(Iterator.empty[UnsafeRow])(close)
+      isClosed.fold(Iterator.empty[UnsafeRow])(close)
     }
     rows.flatMap(row => early.fold(add(row))(addOrClose(row, _))) ++ closed
   }
@@ -34,20 +35,20 @@ private[session] final class SessionResults(
     val began = System.nanoTime()
     val changed = sessions.add(row)
     workedNanos += System.nanoTime() - began
-    if (tellsUpdates) changed.iterator else Iterator.empty
+    if (emitsUpdates) changed.iterator else Iterator.empty
   }
 
   private def addOrClose(row: UnsafeRow, early: EarlyClosing): Iterator[UnsafeRow] = {
-    early.sees(row)
+    early.observe(row)
     val changed = if (early.isLate(row)) {
       onLate()
       Iterator.empty
     } else {
       add(row)
     }
-    // Looked for when the row's own results have been taken.
+    // Evaluated lazily, after the row's own results have been read.
     changed ++ {
-      val closed = early.look(close(_).map(_.copy()).toSeq)
+      val closed = early.closeIfDue(close(_).map(_.copy()).toSeq)
       if (closed.nonEmpty) {
         current.forget()
       }
@@ -55,9 +56,9 @@ private[session] final class SessionResults(
     }
   }
 
-  private def close(isOver: UnsafeRow => Boolean): Iterator[UnsafeRow] = {
-    val closed = sessions.close(isOver)
-    if (tellsClosings) {
+  private def close(isClosed: UnsafeRow => Boolean): Iterator[UnsafeRow] = {
+    val closed = sessions.close(isClosed)
+    if (emitsClosed) {
       closed
     } else {
       closed.foreach(_ => ())

@@ -8,11 +8,12 @@ import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.tailrace.plan.SessionStatus
 
 /**
- * The open sessions of one partition, in Spark's layout: a session is found by its keys and its start, and no two of the same
- * keys touch each other.
+ * The open sessions of one partition, in Spark's layout: the state's key is the session's keys and its start, and no
+ * two sessions of the same keys touch.
  *
- * @param keys         the others that sessions are told apart by
- * @param statusColumn where a session says that it is open; with it, sessions that become part of another one are told of as well
+ * @param keys         the keys besides the window
+ * @param statusColumn the column of the session's status; if set, sessions that are merged into another one are emitted
+ *                     too
  */
 private[session] final class TaskSessions(
     store: StateStore,
@@ -25,40 +26,42 @@ private[session] final class TaskSessions(
   import window._
 
   private val keysOf = UnsafeProjection.create(keys, columns)
-  private val placeOf = UnsafeProjection.create(keys :+ Literal(0L), columns)
+  private val stateKeyOf = UnsafeProjection.create(keys :+ Literal(0L), columns)
 
-  private final class Kept(val place: UnsafeRow, val session: UnsafeRow)
+  private final class Kept(val stateKey: UnsafeRow, val session: UnsafeRow)
 
   var updated = 0L
   var removed = 0L
 
-  /** Adds a row, which is a session by itself as long as no other one touches it. Gives what has changed, the newest last. */
+  /**
+   * Adds a row, which is a session of its own unless it touches others. Returns the sessions that changed, newest last.
+   */
   def add(row: UnsafeRow): Seq[UnsafeRow] = {
     val touched = touching(row)
-    // Of those that begin together the row is the last: it is what last(…) gives.
+    // Among sessions with the same start the new row comes last, so last(…) returns it.
     val inOrder = (touched.map(_.session) :+ row).sortBy(startOf)
     val (start, end) = (startOf(inOrder.head), inOrder.map(endOf).max)
-    // Before anything is changed: what cannot be merged leaves the state as it was.
+    // Before the state is changed: if the merge fails, the state stays as it was.
     val merged = merger.merge(inOrder, start, end)
-    val place = placeOf(row)
-    place.setLong(keys.length, start)
+    val stateKey = stateKeyOf(row)
+    stateKey.setLong(keys.length, start)
     val gone = touched.filter(kept => startOf(kept.session) != start)
-    gone.foreach(kept => store.remove(kept.place))
-    store.put(place, merged)
+    gone.foreach(kept => store.remove(kept.stateKey))
+    store.put(stateKey, merged)
     updated += 1
     removed += gone.length
-    val told = if (statusColumn.isEmpty) Nil else gone.map(kept => withStatus(kept.session, SessionStatus.Merged))
-    told :+ withStatus(merged, SessionStatus.Open)
+    val absorbed = if (statusColumn.isEmpty) Nil else gone.map(kept => withStatus(kept.session, SessionStatus.Merged))
+    absorbed :+ withStatus(merged, SessionStatus.Open)
   }
 
-  /** Forgets sessions and gives them; to be read to the end. */
-  def close(isOver: UnsafeRow => Boolean): Iterator[UnsafeRow] =
-    manager.removeByValueCondition(store, isOver).map { session =>
+  /** Removes closed sessions and returns them. To be read to the end. */
+  def close(isClosed: UnsafeRow => Boolean): Iterator[UnsafeRow] =
+    manager.removeByValueCondition(store, isClosed).map { session =>
       removed += 1
       session
     }
 
-  // As Spark has it, sessions touch each other also if one begins when the other ends.
+  // As in Spark, a session that starts when another one ends touches it.
   private def touching(row: UnsafeRow): Seq[Kept] = {
     val (start, end) = (startOf(row), endOf(row))
     val found = new ArrayBuffer[Kept](1)

@@ -2,7 +2,7 @@ package org.apache.spark.sql.tailrace.operators.session
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeRow}
 
-/** Where rows have the start and the end of their session, in microseconds. */
+/** Reads the start and the end of a row's session, in microseconds. */
 private[session] final class WindowColumn(window: Attribute, columns: Seq[Attribute]) {
   private val ordinal = columns.indexWhere(_.exprId == window.exprId)
 

@@ -19,8 +19,9 @@ import org.apache.spark.unsafe.types.UTF8String
 import tailrace.TailraceException
 
 /**
- * `tailrace.drop_duplicates`: Spark's `transformWithState` with [[FirstOfEachKey]]. Rows and keys go through it as Spark has them, and
- * not as objects of the API: those cost more, and do not keep every value (a text that is not valid UTF-8 comes back as another).
+ * `tailrace.drop_duplicates`: Spark's `transformWithState` with [[FirstOfEachKey]]. Rows and keys stay in Spark's
+ * internal format. Objects of the API cost more and do not preserve every value (a string that is not valid UTF-8
+ * changes).
  */
 object DropDuplicates {
   private val Code = "TAILRACE_BAD_DEDUPLICATION"
@@ -32,7 +33,7 @@ object DropDuplicates {
     if (!rows.isStreaming) {
       return rows.dropDuplicates(columns.asScala.toSeq)
     }
-    val keyEncoder = asTheyAre(DataTypeUtils.fromAttributes(keys))
+    val keyEncoder = internalEncoder(DataTypeUtils.fromAttributes(keys))
     val first = TransformWithState(
       keyDeserializer = CreateStruct(keys),
       valueDeserializer = CreateStruct(input.output),
@@ -44,35 +45,35 @@ object DropDuplicates {
       keyEncoder = keyEncoder,
       outputObjAttr = AttributeReference("row", DataTypeUtils.fromAttributes(input.output), nullable = false)(),
       child = input,
-      // Without an initial state these say nothing.
+      // Unused: there is no initial state.
       initialStateGroupingAttrs = keys,
       initialStateDataAttrs = input.output,
       initialStateDeserializer = CreateStruct(keys),
       initialState = LocalRelation(keyEncoder.schema))
-    val columnsAgain = input.output.zipWithIndex.map { case (column, ordinal) =>
+    val columnsOut = input.output.zipWithIndex.map { case (column, ordinal) =>
       Alias(GetStructField(first.outputObjAttr, ordinal), column.name)()
     }
-    Dataset.ofRows(rows.sparkSession, SerializeFromObject(columnsAgain, first))
+    Dataset.ofRows(rows.sparkSession, SerializeFromObject(columnsOut, first))
   }
 
-  /** As in `dropDuplicates`: all the columns of a name. */
+  /** As in `dropDuplicates`, a name stands for all columns of that name. */
   private def keysOf(rows: DataFrame, names: Seq[String]): Seq[Attribute] = {
     val analyzed = rows.queryExecution.analyzed
     val sameName = rows.sparkSession.sessionState.conf.resolver
     if (names.isEmpty) {
       throw bad(
-        "no column is named whose values make a row a duplicate",
-        "name some: drop_duplicates(rows, [\"id\"], ttl=…).")
+        "the list of columns is empty",
+        "name the columns that identify a row: drop_duplicates(rows, [\"id\"], ttl=…).")
     }
     names.distinct.flatMap { name =>
       val found = analyzed.output.filter(column => sameName(column.name, name))
       if (found.isEmpty) {
-        throw bad(s"there is no column '$name'", s"name some of these: ${rows.columns.mkString(", ")}.")
+        throw bad(s"there is no column '$name'", s"choose from these: ${rows.columns.mkString(", ")}.")
       }
       found.filter(column => hasMap(column.dataType)).foreach { column =>
         throw bad(
           s"the column '${column.name}' is or contains a map, and maps cannot be compared",
-          "name other columns, or a part of it.")
+          "name other columns, or a field of it.")
       }
       found
     }.distinct
@@ -85,29 +86,30 @@ object DropDuplicates {
       try IntervalUtils.stringToInterval(UTF8String.fromString(text))
       catch {
         case _: IllegalArgumentException =>
-          throw bad(s"ttl is '$text', which is no time", "write it so: ttl=\"10 minutes\".")
+          throw bad(s"ttl is '$text', which is not a duration", "write it like this: ttl=\"10 minutes\".")
       }
     if (interval.months != 0) {
-      throw bad(s"ttl is '$text', and months are not all equally long", "give it in days, or less: ttl=\"30 days\".")
+      throw bad(s"ttl is '$text', but months differ in length", "give it in days or smaller units: ttl=\"30 days\".")
     }
     val inMs = IntervalUtils.getDuration(interval, MILLISECONDS)
     if (inMs <= 0) {
       throw bad(
-        s"ttl is '$text', so that every key would be forgotten at once",
-        "give it a millisecond or more: ttl=\"10 minutes\".")
+        s"ttl is '$text', so every key would be forgotten at once",
+        "give at least a millisecond: ttl=\"10 minutes\".")
     }
     inMs
   }
 
-  /** Writes keys that are rows as Spark has them. Only timers would read them again, and there are none. */
-  private def asTheyAre(schema: StructType): ExpressionEncoder[Any] = {
+  /** Encodes keys that are internal rows. Only timers decode keys, and there are none. */
+  private def internalEncoder(schema: StructType): ExpressionEncoder[Any] = {
     val key = BoundReference(0, schema, nullable = true)
     val fields = schema.zipWithIndex.flatMap { case (field, ordinal) =>
       Seq(Literal(field.name), GetStructField(key, ordinal))
     }
-    val never = Literal.create(null, ObjectType(classOf[Row]))
-    ExpressionEncoder(RowEncoder.encoderFor(schema), CreateNamedStruct(fields), never).asInstanceOf[ExpressionEncoder[
-      Any]]
+    val noDecoder = Literal.create(null, ObjectType(classOf[Row]))
+    ExpressionEncoder(RowEncoder.encoderFor(schema), CreateNamedStruct(fields), noDecoder).asInstanceOf[
+      ExpressionEncoder[
+        Any]]
   }
 
   private def bad(problem: String, fix: String) = new TailraceException(Code, s"$problem.", fix)

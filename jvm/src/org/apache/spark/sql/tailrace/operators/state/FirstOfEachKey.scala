@@ -5,7 +5,7 @@ import java.time.Duration
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode, TimerValues, TTLConfig, ValueState}
 
-/** Lets the first row of a key pass, and forgets the key a while after. */
+/** Passes the first row of a key, and forgets the key after `ttlMs`. */
 private[state] final class FirstOfEachKey(ttlMs: Long) extends StatefulProcessor[Any, Any, Any] {
   @transient private var seen: ValueState[Boolean] = _
 

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.{ObjectOperator, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.tailrace.operators.input.{ThreadFedInput, OriginTrackedRows}
 import org.apache.spark.sql.tailrace.origin.CurrentRow
 
-/** Below `transformWithState`: its rows and, while none come, a row every now and then that says so; see [[Ticks]]. */
+/** Below `transformWithState`: passes its rows, and emits a tick at intervals while no row comes; see [[Ticks]]. */
 case class IdleTicksExec(child: SparkPlan, keyDeserializer: Expression, keys: Seq[Attribute]) extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
@@ -32,8 +32,8 @@ case class IdleTicksExec(child: SparkPlan, keyDeserializer: Expression, keys: Se
 
 private[tailrace] object IdleTicksExec {
   /**
-   * Zeros and empty texts. Spark makes an object of a row's key before it asks the processor; if that cannot be done with this
-   * one, there is nothing to tick with until the first row has come.
+   * A row of zeros and empty strings. Spark deserializes a row's key before it calls the processor. If that fails for
+   * this row, there are no ticks until the first row has come.
    */
   def emptyRow(columns: Seq[Attribute], keys: Seq[Attribute], toKey: Expression): Option[InternalRow] = Try {
     val row = UnsafeProjection.create(columns.map(column => Literal.default(column.dataType)))(InternalRow.empty).copy()
@@ -45,38 +45,38 @@ private[tailrace] object IdleTicksExec {
 private final class RowsAndTicks(arrivals: ThreadFedInput, empty: Option[InternalRow]) extends Iterator[InternalRow] {
   private val current = CurrentRow.ofThisTask()
   private var tick = empty.orNull
-  private var following: InternalRow = _
+  private var upcoming: InternalRow = _
 
   override def hasNext: Boolean = {
-    while (following == null && !arrivals.hasEnded) {
-      // What a timer makes does not come from the last row, and neither does a failure of the input.
+    while (upcoming == null && !arrivals.hasEnded) {
+      // A timer's rows were not made from the last record, and a failure of the input does not belong to it.
       current.forget()
-      val arrival = arrivals.nextWithin(RowsAndTicks.EveryMs)
+      val arrival = arrivals.nextWithin(RowsAndTicks.TickMs)
       if (arrival != null) {
         current.restore(arrival.origin)
         Ticks.set(false)
-        following = arrival.row
+        upcoming = arrival.row
         if (tick == null) {
           tick = arrival.row
         }
       } else if (tick != null && !arrivals.hasEnded) {
         Ticks.set(true)
-        following = tick
+        upcoming = tick
       }
     }
-    following != null
+    upcoming != null
   }
 
   override def next(): InternalRow = {
     if (!hasNext) {
       throw new NoSuchElementException
     }
-    val row = following
-    following = null
+    val row = upcoming
+    upcoming = null
     row
   }
 }
 
 private object RowsAndTicks {
-  private val EveryMs = 50L
+  private val TickMs = 50L
 }

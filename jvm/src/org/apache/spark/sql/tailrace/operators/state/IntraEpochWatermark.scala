@@ -15,10 +15,13 @@ import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.origin.KnowsSourcePartitions
 import org.apache.spark.sql.tailrace.plan.Stages
 
-/** In which column rows have their time, and how late they may be. */
+/** The event-time column of rows, and how late they may be. */
 private[tailrace] final case class EventTime(column: Int, isWindow: Boolean, delayMs: Long) {
 
-  /** Of a window, when it begins: the row that made it did not happen earlier. A row without a time is the oldest of all. */
+  /**
+   * In milliseconds. A window counts with its start, because its rows are not older. A row without a time is the
+   * oldest.
+   */
   def of(row: InternalRow): Long =
     if (row.isNullAt(column)) Long.MinValue
     else Math.floorDiv(
@@ -31,14 +34,14 @@ private[tailrace] object EventTime {
 }
 
 /**
- * What an operator has to know to let its watermark move within an epoch.
+ * What an operator needs for a watermark that moves within an epoch.
  *
- * @param times       of each input; none if it has no watermark, and then it does not count, as Spark has it
- * @param idleAfterMs how long a silent source partition is waited for
+ * @param times       by input; none if it has no watermark, in which case it is ignored, as in Spark
+ * @param idleAfterMs how long to wait for a silent source partition
  */
 private[tailrace] final case class IntraEpochWatermark(times: Seq[Option[EventTime]], idleAfterMs: Long) {
 
-  /** @param partitions which of the query's source partitions each input reads */
+  /** @param partitions by input, the indices of the source partitions that it reads */
   def inTask(partitions: Seq[Range]): MovingWatermark = {
     val all = partitions.map(_.end).max
     val delays = Array.fill(all)(Option.empty[Long])
@@ -50,22 +53,22 @@ private[tailrace] final case class IntraEpochWatermark(times: Seq[Option[EventTi
 }
 
 private[tailrace] object IntraEpochWatermark {
-  /** None if the watermark is to stand still within an epoch, as Spark has it, or if a task cannot tell how far time has come. */
+  /** None if the watermark stays fixed within an epoch, as in Spark, or if a task cannot know how far time has come. */
   def of(inputs: Seq[SparkPlan], conf: SQLConf): Option[IntraEpochWatermark] =
     TailraceConf.WatermarkIdleAfter.of(conf).flatMap { idleAfterMs =>
       val timed = inputs.map(delayOf)
       val times = inputs.zip(timed).map { case (input, delayMs) => delayMs.flatMap(timeOf(input, _, conf)) }
       val canTell =
         timed.exists(_.isDefined) && timed.map(_.isDefined) == times.map(_.isDefined) && inputs.forall(keepsOrder)
-      Option.when(canTell && (inputs.length == 1 || goesByTheSlowest(conf)))(IntraEpochWatermark(times, idleAfterMs))
+      Option.when(canTell && (inputs.length == 1 || followsTheSlowest(conf)))(IntraEpochWatermark(times, idleAfterMs))
     }
 
-  /** Executes an input, and says which of the query's source partitions it reads. */
+  /** Executes an input, and returns the indices of the source partitions that it reads. */
   def execute(input: SparkPlan): (RDD[InternalRow], Range) = {
-    val places = input.collectFirst { case source: KnowsSourcePartitions => source.places }
-    val before = places.fold(0)(_.length)
+    val partitions = input.collectFirst { case source: KnowsSourcePartitions => source.partitions }
+    val before = partitions.fold(0)(_.length)
     val rows = input.execute()
-    rows -> (before until places.fold(0)(_.length))
+    rows -> (before until partitions.fold(0)(_.length))
   }
 
   private def delayOf(input: SparkPlan): Option[Long] =
@@ -81,20 +84,20 @@ private[tailrace] object IntraEpochWatermark {
       columns,
       allowMultipleEventTimeColumns = !conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE))
 
-  /** Whether rows of these columns come too late, until the watermark moves again: not for long enough to be worth compiling. */
+  /** True for late rows. Interpreted, because the next step replaces it before compilation would pay off. */
   def lateness(columns: Seq[Attribute], watermarkMs: Long, conf: SQLConf): BasePredicate = {
     val isLate =
       WatermarkSupport.watermarkExpression(columnOf(columns, conf), Some(watermarkMs)).getOrElse(Literal(false))
     InterpretedPredicate(bindReference(isLate, columns))
   }
 
-  // Behind a second shuffle the rows of a source partition are not in order.
+  // A second shuffle does not keep the order of a source partition's rows.
   private def keepsOrder(input: SparkPlan): Boolean =
     input.collect { case shuffle: ShuffleExchangeExec if Stages.reads(shuffle) => shuffle }.length <= 1
 
-  private def goesByTheSlowest(conf: SQLConf): Boolean =
+  private def followsTheSlowest(conf: SQLConf): Boolean =
     conf.getConf(SQLConf.STREAMING_MULTIPLE_WATERMARK_POLICY).toLowerCase(Locale.ROOT) == "min"
 
-  /** Asked for when the query is planned, so that an invalid setting is found before the start. */
+  /** Called when the query is planned, so a wrong setting is reported before the start. */
   def checkSetting(conf: SQLConf): Unit = TailraceConf.WatermarkIdleAfter.of(conf)
 }

@@ -3,50 +3,49 @@ package org.apache.spark.sql.tailrace.operators.state
 import org.apache.spark.sql.execution.datasources.v2.LowLatencyClock
 
 /**
- * A task's watermark that moves while the epoch lasts, in steps. After each, all that the task keeps must be looked through to find
- * what is over, so there is at most one a second, and looking does not take more than a twentieth of the time.
+ * A task's watermark that moves within an epoch, in steps. After each step the operator must scan its whole state for
+ * what has expired, so there is at most one step per second, and scans take at most a twentieth of the time.
  *
- * Only what has been looked at counts: until then a row can still meet what is over, and a row is late only
- * if what it belongs to could be gone already.
+ * Lateness follows the steps: a row is late only if what it belongs to may have been removed by a scan.
  */
 private[tailrace] final class MovingWatermark(watermark: TaskWatermark) {
   import MovingWatermark._
 
   private var reached = Long.MinValue
   private var began = now()
-  private var nextStep = began + AtMostEveryMs
+  private var nextStep = began + MinIntervalMs
 
-  /** Of the last step; `Long.MinValue` if there was none. */
+  /** The watermark of the last step; `Long.MinValue` if there was none. */
   def reachedMs: Long = reached
 
-  /** To be told of each row, before it is known whether it is late. Nothing is learned of a row from an unknown place. */
-  def sees(place: Int, eventTimeMs: Long): Unit = if (place >= 0) {
-    watermark.sees(place, eventTimeMs, now())
+  /** To be called for each row, before it is checked for lateness. Ignores rows of unknown origin. */
+  def observe(partitionIndex: Int, eventTimeMs: Long): Unit = if (partitionIndex >= 0) {
+    watermark.observe(partitionIndex, eventTimeMs, now())
   }
 
-  /** The watermark after a step, if it is time for one and there is one; [[lookedThrough]] is to follow. */
+  /** Takes a step if one is due and the watermark has moved. The caller scans its state and then calls [[stepDone]]. */
   def step(): Option[Long] = {
     val time = now()
     if (time < nextStep) {
       None
     } else {
       began = time
-      nextStep = time + AtMostEveryMs
+      nextStep = time + MinIntervalMs
       val next = watermark.atMs(time).filter(_ > reached)
       next.foreach(reached = _)
       next
     }
   }
 
-  def lookedThrough(): Unit = {
+  def stepDone(): Unit = {
     val ended = now()
-    nextStep = ended + math.max(AtMostEveryMs, LookShare * (ended - began))
+    nextStep = ended + math.max(MinIntervalMs, ScanShare * (ended - began))
   }
 
   private def now(): Long = LowLatencyClock.getClock.getTimeMillis()
 }
 
 private[tailrace] object MovingWatermark {
-  private val AtMostEveryMs = 1000L
-  private val LookShare = 20
+  private val MinIntervalMs = 1000L
+  private val ScanShare = 20
 }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.tailrace.operators.state
 
 import org.apache.spark.sql.streaming.{ExpiredTimerInfo, OutputMode, StatefulProcessor, TimeMode, TimerValues}
 
-/** The user's processor, which is not told of rows that only let time pass. */
+/** Wraps the user's processor, and hides ticks from it. */
 private[tailrace] final class UntickedProcessor(users: StatefulProcessor[Any, Any, Any])
     extends StatefulProcessor[Any, Any, Any] {
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = {
@@ -22,7 +22,7 @@ private[tailrace] final class UntickedProcessor(users: StatefulProcessor[Any, An
   }
 }
 
-/** Whether the row that the task's thread works on is one that only lets time pass. */
+/** Tells if the row that the task's thread works on is a tick: a row that only lets timers fire. */
 private[tailrace] object Ticks {
   private val current = ThreadLocal.withInitial[java.lang.Boolean](() => false)
 

@@ -5,15 +5,15 @@ import scala.util.Try
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaAdmin}
 
-/** Which topics Kafka compacts. */
+/** Finds the topics that Kafka compacts. */
 private[kafka] object CompactedTopics extends Logging {
   private val AnswersWithinS = 30L
 
-  /** None of them where the user may not know. */
+  /** Empty if the user may not describe the topics. */
   def among(options: ClientOptions, topics: Iterable[String]): Set[String] =
     if (topics.isEmpty) Set.empty
     else Try(ask(options, topics.toSeq)).recover { case failure =>
-      logInfo(s"It is not known whether output topics are compacted: $failure")
+      logInfo(s"Could not find out whether output topics are compacted: $failure")
       Set.empty[String]
     }.get
 

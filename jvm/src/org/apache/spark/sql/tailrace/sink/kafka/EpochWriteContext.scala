@@ -4,59 +4,92 @@ import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.DataWriter
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
+import org.apache.spark.sql.tailrace.errors.ErrorPolicy
+import org.apache.spark.sql.tailrace.sink.dedup._
+import org.apache.spark.sql.tailrace.sink.kafka.Offsets.OutputOffsets
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
-import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 
 /**
- * What the tasks of an epoch need to know.
+ * The run that writes.
  *
- * @param attempt       how many runs have worked on the epoch that was open when this one began, this one included
- * @param written       what they have written; null if nothing, or if it is behind us
- * @param byContent     whether rows are known again by their content alone
- * @param matches       what is there of such rows and may come again; null if nothing
- * @param beginnings    by topic and partition, where the output of this epoch begins
- * @param lastExecutors by task, where its last epoch was written
+ * @param attempt counts the runs that have worked on the epoch that was open when this run started, including this one
  */
-final case class EpochWriteContext(
+final case class WriterIdentity(query: String, run: String, attempt: Int) {
+  def transactionalId(task: Int): String = WriterIdentity.transactionalId(query, task)
+}
+
+object WriterIdentity {
+  def transactionalId(query: String, task: Int): String = s"tailrace-$query-$task"
+}
+
+/**
+ * How rows are written.
+ *
+ * @param lastExecutors by task, the executor that wrote its part of the last epoch
+ */
+final case class OutputSettings(
     options: SinkOptions,
     schema: StructType,
-    query: String,
-    run: String,
-    attempt: Int,
-    isStateful: Boolean,
-    compacted: Set[String],
     onError: ErrorPolicy,
-    readCommitted: Boolean,
-    written: Broadcast[WrittenRows],
-    byContent: Boolean,
-    matches: Broadcast[WrittenMatches],
-    beginnings: Map[String, Map[String, Long]],
-    lastExecutors: Map[Int, String],
+    lastExecutors: Map[Int, String])
+
+/**
+ * What the output already holds of the epoch.
+ *
+ * @param rows            the rows that may be replayed, if rows are recognised by origin
+ * @param matches         the rows that may be replayed, if they are recognised by content
+ * @param compactedTopics output topics that Kafka compacts
+ */
+final case class ReplayContext(
+    strategy: DeduplicationStrategy,
+    rows: Option[Broadcast[WrittenRows]],
+    matches: Option[Broadcast[MatchesByTask]],
+    compactedTopics: Set[String])
+
+/**
+ * Where and how the query's output is read back.
+ *
+ * @param starts where the output of this epoch begins
+ */
+final case class ReadBackContext(
     checkpoint: String,
-    hadoop: Broadcast[SerializableConfiguration])
+    hadoop: Broadcast[SerializableConfiguration],
+    starts: OutputOffsets,
+    readCommitted: Boolean) {
+  def log: OutputLog = new OutputLog(checkpoint, hadoop.value.value)
+}
+
+/** Everything that the tasks of an epoch need in order to write. */
+final case class EpochWriteContext(
+    identity: WriterIdentity,
+    output: OutputSettings,
+    replay: ReplayContext,
+    readBack: ReadBackContext)
     extends StreamingDataWriterFactory {
 
   override def createWriter(partition: Int, task: Long, epoch: Long): DataWriter[InternalRow] =
     new ExactlyOnceWriter(this, partition)
 
-  def transactionalId(task: Int): String = EpochWriteContext.transactionalId(query, task)
+  /** Chosen once per task. If the task is retried, this reads back what its earlier attempts wrote. */
+  def deduplicator[C <: Candidate](task: Int, taskAttempt: Int): Deduplicator[C] =
+    if (replay.strategy == DeduplicationStrategy.ByContent) {
+      if (taskAttempt > 0) {
+        // Spark retries no task behind a shuffle, and there is one before any join. A new run reads back instead.
+        throw new IllegalStateException("the task of a join cannot be retried within an epoch")
+      }
+      new DeduplicateByContent(replay.matches.fold(Seq.empty[ContentId])(_.value.of(task)))
+    } else {
+      Deduplicator.byOrigin(replay.strategy, writtenRows(task, taskAttempt))
+    }
 
-  def log: OutputLog = new OutputLog(checkpoint, hadoop.value.value)
-
-  def matchesBefore(task: Int): Seq[ContentId] = if (matches == null) Nil else matches.value.of(task)
-
-  /** A task that is repeated within the epoch has to look for itself what the attempt before it has written. */
-  def writtenBefore(task: Int, taskAttempt: Int): WrittenRows = {
-    val ofOtherRuns = if (written == null) WrittenRows.nothing else written.value
-    if (taskAttempt == 0) ofOtherRuns
+  private def writtenRows(task: Int, taskAttempt: Int): WrittenRows = {
+    val ofOlderRuns = replay.rows.fold(WrittenRows.none)(_.value)
+    if (taskAttempt == 0) ofOlderRuns
     else {
-      val late = if (options.isTransactional) LateRecords.none else LateRecords.ofTask(task)
-      ofOtherRuns ++ new OutputReadBack(options, readCommitted).since(log.beginnings(beginnings), query, late).rows
+      val late = if (output.options.isTransactional) LateRecords.none else LateRecords.ofTask(task)
+      val reader = new OutputReadBack(output.options, readBack.readCommitted)
+      ofOlderRuns ++ reader.readSince(readBack.log.startOffsets(readBack.starts), identity.query, late).rows
     }
   }
-}
-
-object EpochWriteContext {
-  def transactionalId(query: String, task: Int): String = s"tailrace-$query-$task"
 }

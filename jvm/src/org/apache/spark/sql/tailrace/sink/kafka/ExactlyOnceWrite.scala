@@ -7,26 +7,26 @@ import org.apache.spark.sql.connector.write.{PhysicalWriteInfo, WriterCommitMess
 import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
-import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
-import org.apache.spark.sql.types.StructType
-import org.apache.spark.util.SerializableConfiguration
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.internals.kafka.{KafkaStream, Producers}
-import org.apache.spark.sql.tailrace.origin.{RowIdentity, UsesOrigins}
-import org.apache.spark.sql.tailrace.plan.Stages
 import org.apache.spark.sql.tailrace.sink.{ExactlyOnceSink, PreparedSink, SinkEpoch}
+import org.apache.spark.sql.tailrace.sink.dedup.{DeduplicationStrategy, WrittenRow, WrittenRows}
+import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, SourceOffsets}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
 
 import tailrace.TailraceException
 
 /**
- * Writes each row once, though Spark computes the open epoch again after a failure. Each output record says in its
- * headers which row it is. A run begins by reading back what its query has written since the last commit, and drops
- * those rows when they come again.
+ * Writes each row once, although Spark computes the open epoch again after a failure. Each output record carries the
+ * identity of its row in its headers. A run starts by reading back what its query has written since the last commit,
+ * and drops those rows when they are replayed.
  *
- * Spark makes a new one for each epoch; what outlives an epoch is in [[SinkRuns]].
+ * Spark creates a new instance for each epoch. What outlives an epoch is in [[SinkRuns]].
+ *
+ * @param report receives the counts of each committed epoch
  */
-final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: String, tell: SinkCounts => Unit)
+final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: String, report: SinkCounts => Unit)
     extends StreamingWrite
     with ExactlyOnceSink
     with Logging {
@@ -35,107 +35,93 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
   RecordColumns.check(schema, options.topic)
   private var prepared: Option[Prepared] = None
 
-  override def prepare(begun: SinkEpoch): PreparedSink = {
-    val plan = begun.plan
-    refuseWhatHasNoIdentity(plan)
-    val starts = startsOf(plan)
-    val sinkRun = SinkRuns.of(begun.run)(begin(begun, starts))
-    val isStateful = plan.exists(_.isInstanceOf[StateStoreWriter])
-    sinkRun.begins(starts)
-    prepared = Some(Prepared(sinkRun, begun.run, isStateful, isJoin(plan), begun.onError))
-    val replayed =
-      Option(sinkRun.written).filter(_ => isStateful && isOneStageFromTheSink(plan)).map(Replayed(_, starts))
-    PreparedSink(replayed, sinkRun.lastWritten)
+  override def prepare(epoch: SinkEpoch): PreparedSink = {
+    val identity = new PlanIdentity(epoch.plan)
+    identity.check()
+    val starts = startsOf(epoch.plan)
+    val sinkRun = SinkRuns.getOrStart(epoch.run)(start(epoch, starts, identity.strategy))
+    sinkRun.startEpoch(starts)
+    prepared = Some(Prepared(sinkRun, epoch.run, identity.strategy, epoch.onError))
+    val keepsOrder =
+      identity.strategy == DeduplicationStrategy.StatefulByOrigin && identity.hasStateInLastStageOnly
+    PreparedSink(sinkRun.rows.filter(_ => keepsOrder).map(RowsToReplay(_, starts)), sinkRun.replayUntil)
   }
 
-  override def runEnded(run: String): Unit = SinkRuns.forget(run)
+  override def runEnded(run: String): Unit = SinkRuns.close(run)
 
-  /** The first epoch of a run. */
-  private def begin(first: SinkEpoch, starts: Map[(String, Int), Long]): SinkRun = {
+  /** In the first epoch of a run: fences older writers and reads back what they have written. */
+  private def start(first: SinkEpoch, starts: SourceOffsets, strategy: DeduplicationStrategy): SinkRun = {
     import first.{epoch, plan, run}
     val session = plan.session
-    val began = System.nanoTime()
+    val context = session.sparkContext
+    val startedAt = System.nanoTime()
     val checkpoint = session.sharedState.activeStreamingQueries.get(UUID.fromString(query)).resolvedCheckpointRoot
     val hadoop = session.sessionState.newHadoopConf()
     val log = new OutputLog(checkpoint, hadoop)
-    // Before older writers are fenced: none of them may fence this run in turn.
+    // Before older writers are fenced, so none of them fences this run in turn.
     log.claim(run)
     val oldWriters = log.transactionalWriters
-    Producers.fence(options, (0 until oldWriters).map(EpochWriteContext.transactionalId(query, _)))
+    Producers.fence(options, (0 until oldWriters).map(WriterIdentity.transactionalId(query, _)))
     val readCommitted = options.isTransactional || oldWriters > 0
-    val tail = new OutputReadBack(options, readCommitted)
-    options.topic.foreach(topic => log.begins(topic, tail.endsOf(topic)))
-    val lastEnd = log.endOf(epoch - 1)
-    val beginnings = log.beginnings(lastEnd.fold(Map.empty[String, Map[String, Long]])(_.ends))
+    val reader = new OutputReadBack(options, readCommitted)
+    options.topic.foreach(topic => log.addTopic(topic, reader.endOffsets(topic)))
+    val lastEpoch = log.epochEnd(epoch - 1)
+    val outputStarts = log.startOffsets(lastEpoch.fold(NoOutput)(_.ends))
     val late = if (options.isTransactional) LateRecords.none else LateRecords.ofOlderRuns
-    val readBack = tail.since(beginnings, query, late)
-    val written = new WrittenRows(readBack.rows)
-    logInfo(s"Read back ${written.length} rows of epoch $epoch in ${(System.nanoTime() - began) / 1000000} ms")
-    val context = session.sparkContext
-    val byContent = isJoin(plan)
+    val readBack = reader.readSince(outputStarts, query, late)
+    val rows = new WrittenRows(readBack.rows)
+    logInfo(s"Read back ${rows.length} rows of epoch $epoch in ${(System.nanoTime() - startedAt) / 1000000} ms")
+    val byContent = strategy == DeduplicationStrategy.ByContent
     val matches =
-      if (!byContent) MatchesAhead.none(context)
+      if (!byContent) UnreplayedMatches.none(context)
       else {
-        // A record of an epoch that is over, which came late: what it says has been crossed off.
-        val open =
-          readBack.rows.filterNot(row => starts.get((row.place.topic, row.place.partition)).exists(_ > row.id.offset))
-        MatchesAhead.of(context, lastEnd.flatMap(_.matchesLeft), open, SourceEnds.of(plan))
+        // A late record of a committed epoch has been replayed already.
+        val ofOpenEpoch = readBack.rows.filterNot(isBefore(_, starts))
+        UnreplayedMatches.of(context, lastEpoch.flatMap(_.matchesLeft), ofOpenEpoch, SourceEnds.of(plan))
       }
     new SinkRun(
       context,
       log,
-      checkpoint,
-      context.broadcast(new SerializableConfiguration(hadoop)),
-      attempt = written.attempts + 1,
-      readCommitted,
-      if (written.isEmpty || byContent) Set.empty else CompactedTopics.among(options, beginnings.keys),
-      // What is known by its content is crossed off one by one, and must not be read again when it has been.
-      if (byContent) SinkRun.later(beginnings, readBack.ends) else beginnings,
-      if (byContent) WrittenRows.nothing else written,
+      attempt = rows.attempts + 1,
+      compactedTopics =
+        if (rows.isEmpty || byContent) Set.empty else CompactedTopics.among(options, outputStarts.keys),
+      ReadBackContext(
+        checkpoint,
+        context.broadcast(new SerializableConfiguration(hadoop)),
+        // The log keeps the matches that are left, so they must not be read a second time.
+        if (byContent) Offsets.later(outputStarts, readBack.ends) else outputStarts,
+        readCommitted),
+      if (byContent) WrittenRows.none else rows,
       matches)
   }
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
-    val Prepared(sinkRun, run, isStateful, byContent, onError) = prepared.getOrElse(throw notFollowed)
+    val Prepared(sinkRun, run, strategy, onError) = prepared.getOrElse(throw notTracked)
     if (options.isTransactional) {
-      sinkRun.log.willWriteInTransactions(info.numPartitions())
+      sinkRun.log.addTransactionalWriters(info.numPartitions())
     }
     EpochWriteContext(
-      options,
-      schema,
-      query,
-      run,
-      sinkRun.attempt,
-      isStateful,
-      sinkRun.compacted,
-      onError,
-      sinkRun.readCommitted,
-      sinkRun.written,
-      byContent,
-      sinkRun.matches.written,
-      sinkRun.beginnings,
-      sinkRun.lastExecutors,
-      sinkRun.checkpoint,
-      sinkRun.hadoop)
+      WriterIdentity(query, run, sinkRun.attempt),
+      OutputSettings(options, schema, onError, sinkRun.lastExecutors),
+      ReplayContext(strategy, sinkRun.rows, sinkRun.matches.broadcast, sinkRun.compactedTopics),
+      sinkRun.readBack)
   }
 
   override def useCommitCoordinator(): Boolean = false
 
   override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit =
-    prepared.foreach { case Prepared(sinkRun, _, _, _, _) =>
-      val ends = messages.toSeq.collect { case end: TaskEnd => end }
-      if (ends.exists(_.isRepeated)) {
-        // The epoch may have ended before the task that was repeated had come as far as it was: the rest comes in the next one.
-        val tail = new OutputReadBack(options, sinkRun.readCommitted)
-        sinkRun.found(new WrittenRows(tail.since(
-          sinkRun.log.beginnings(sinkRun.beginnings),
-          query,
-          LateRecords.none).rows))
+    prepared.foreach { case Prepared(sinkRun, _, _, _) =>
+      val commits = messages.toSeq.collect { case commit: TaskCommit => commit }
+      if (commits.exists(_.isRetry)) {
+        // The epoch may have ended before the retry got as far as the failed attempt: the next epoch replays the rest.
+        val reader = new OutputReadBack(options, sinkRun.readBack.readCommitted)
+        val starts = sinkRun.log.startOffsets(sinkRun.readBack.starts)
+        sinkRun.replaceRows(new WrittenRows(reader.readSince(starts, query, LateRecords.none).rows))
       }
-      sinkRun.ended(ends)
-      sinkRun.log.ended(epoch, EpochEnd(sinkRun.beginnings, sinkRun.matches.toLog))
-      sinkRun.log.forgetBefore(epoch - KeptEpochs)
-      tell(ends.map(_.counts).foldLeft(SinkCounts.none)(_ + _))
+      sinkRun.commitEpoch(commits)
+      sinkRun.log.commitEpoch(epoch, EpochEnd(sinkRun.readBack.starts, sinkRun.matches.toLog))
+      sinkRun.log.purgeBefore(epoch - KeptEpochs)
+      report(commits.map(_.counts).foldLeft(SinkCounts.none)(_ + _))
     }
 
   override def abort(epoch: Long, messages: Array[WriterCommitMessage]): Unit = ()
@@ -147,57 +133,21 @@ object ExactlyOnceWrite {
   private final case class Prepared(
       sinkRun: SinkRun,
       run: String,
-      isStateful: Boolean,
-      byContent: Boolean,
+      strategy: DeduplicationStrategy,
       onError: ErrorPolicy)
 
   // More than Spark keeps of its own logs by default.
   private val KeptEpochs = 200
 
-  private def refuseWhatHasNoIdentity(plan: SparkPlan): Unit = {
-    plan.collectFirst { case scan: RealTimeStreamScanExec if !KafkaStream.isKafka(scan.stream) => scan }.foreach {
-      scan =>
-        throw new TailraceException(
-          "TAILRACE_NO_ROW_IDENTITY",
-          s"the source ${scan.stream} gives its rows no offsets, so that a row that comes again cannot be recognised.",
-          "read from Kafka, or write with format(\"kafka\"), which may write rows twice after a failure.")
-    }
-    // What can be told of the query as it was written has been; nothing but this reaches the sink.
-    plan.collectFirst {
-      case join: StreamingSymmetricHashJoinExec if hasIdentity(join, RowIdentity.Content) => join
-    }.foreach { join =>
-      val isOnlyState = plan.collect { case operator: StateStoreWriter => operator }.length == 1
-      if (!MatchIdentity.Kinds(join.joinType) || !isOnlyState || !isOneStageFromTheSink(plan)) {
-        throw TailraceKafka.cannotKnowMatches
-      }
-    }
-    if (plan.exists(hasIdentity(_, RowIdentity.Unknown))) {
-      throw new TailraceException(
-        "TAILRACE_NO_ROW_IDENTITY",
-        "mapInPandas and mapInArrow do not say which row a result belongs to, so that one that comes again cannot be recognised.",
-        "use a udf, pandas_udf or arrow_udf, or write with format(\"kafka\"), which may write rows twice after a failure.")
-    }
-  }
-
-  private def isJoin(plan: SparkPlan): Boolean = plan.exists(hasIdentity(_, RowIdentity.Content))
-
-  private def hasIdentity(node: SparkPlan, identity: RowIdentity): Boolean = node match {
-    case operator: UsesOrigins => operator.rowIdentity == identity
-    case _ => false
-  }
-
-  /** Whether all state is kept behind the last shuffle, whose rows can be put into the order in which they came before. */
-  private def isOneStageFromTheSink(plan: SparkPlan): Boolean = {
-    val inLastStage = new Stages(plan).within(plan).count(_.isInstanceOf[StateStoreWriter])
-    inLastStage == plan.collect { case operator: StateStoreWriter => operator }.length
-  }
-
-  private def startsOf(plan: SparkPlan): Map[(String, Int), Long] =
+  private def startsOf(plan: SparkPlan): SourceOffsets =
     plan.collect { case scan: RealTimeStreamScanExec => KafkaStream.offsetsIn(scan.start).toSeq }
       .flatten.groupMapReduce(_._1)(_._2)(math.min)
 
-  private def notFollowed = new TailraceException(
+  private def isBefore(row: WrittenRow, starts: SourceOffsets): Boolean =
+    starts.get((row.source.topic, row.source.partition)).exists(_ > row.row.offset)
+
+  private def notTracked = new TailraceException(
     "TAILRACE_NO_ROW_IDENTITY",
-    s"rows are not followed from their source to the sink ${TailraceKafka.Format}.",
+    s"the origins of rows are not tracked from their source to the sink ${TailraceKafka.Format}.",
     "start the query with .trigger(realTime=…), and leave spark.sql.streaming.realTimeMode.allowlistCheck unset.")
 }

@@ -10,28 +10,29 @@ import org.apache.spark.sql.tailrace.plan.StreamJoins
 
 import tailrace.TailraceException
 
-/** One reason, where it is, and what to do about it. */
+/** A reason why matches cannot be recognised, where it is in the query, and its fix. */
 final case class MatchObstacle(code: String, where: String, problem: String, fix: String, node: LogicalPlan)
 
 /**
- * Whether the matches of a join of two streams can be known again by their content: if all of them come again whatever the order
- * of the rows, and with the same content. Where they go next is the task's own business: it alone knows what it has written.
+ * Checks that replayed matches of two streams can be recognised by their content. A replay must make the same matches
+ * with the same content whatever the order of the rows, and in the same task: a task knows only what it has written
+ * itself.
  */
 object MatchIdentity {
   private val NoIdentity = "TAILRACE_NO_ROW_IDENTITY"
   private val NotDeterministic = "TAILRACE_NOT_DETERMINISTIC"
-  private val Plainly = "write with format(\"kafka\"), which may write rows twice after a failure."
+  private val Plainly = "write with format(\"kafka\"), which may write duplicates after a failure."
 
-  /** Their matches never change, however many rows follow. */
+  /** Joins whose matches never change, however many rows follow. */
   val Kinds: Set[JoinType] = Set(Inner, LeftSemi)
 
-  /** Of a query as it was written; none if it joins no streams. */
+  /** The obstacles in an analyzed query; none if it joins no streams. */
   def obstacles(query: LogicalPlan): Seq[MatchObstacle] = {
     val joins = StreamJoins.in(query)
     if (joins.isEmpty) Nil else joins.flatMap(kind) ++ otherState(query, joins) ++ shuffles(query) ++ changes(query)
   }
 
-  /** For a query that nothing else has checked. */
+  /** The error for a query that no other check has seen. */
   def refusal(query: LogicalPlan): Option[TailraceException] = {
     val found = obstacles(query)
     found.headOption.map { first =>
@@ -47,8 +48,8 @@ object MatchIdentity {
     MatchObstacle(
       NoIdentity,
       name,
-      s"a row of a $name that has matched nothing leaves when an epoch ends, and can match when the epoch is computed again and " +
-        s"ends later, so that ${TailraceKafka.Format} could not know it again.",
+      s"a row of a $name without a match is written when an epoch ends, but can find a match if the epoch is " +
+        s"replayed and ends later, so ${TailraceKafka.Format} could not recognise it.",
       s"use an inner or a left semi join, or $Plainly",
       join)
   }
@@ -59,9 +60,9 @@ object MatchIdentity {
       MatchObstacle(
         NoIdentity,
         name,
-        s"what $name makes of a row depends on those before it, and beside a join of two streams their order is another one when they " +
-          s"are computed again, so that ${TailraceKafka.Format} could not know the result again.",
-        s"write the rows to a topic in between, and go on from there with a second query; or $Plainly",
+        s"the result of $name depends on the order of its rows, and a replay of a join of two streams changes that " +
+          s"order, so ${TailraceKafka.Format} could not recognise the result.",
+        s"write the rows to a topic in between and continue from there with a second query, or $Plainly",
         node)
   }
 
@@ -83,13 +84,13 @@ object MatchIdentity {
       MatchObstacle(
         NoIdentity,
         "repartition",
-        s"repartition behind a join of two streams can bring a match to another task when it is computed again, and ${TailraceKafka.Format} " +
-          "knows in each task what that one has written.",
-        s"leave it out, or repartition before the join; or $Plainly",
+        "after a join of two streams, repartition can send a replayed match to another task, but each task of " +
+          s"${TailraceKafka.Format} recognises only what it has written itself.",
+        s"remove it or repartition before the join, or $Plainly",
         node)
   }
 
-  /** On the static side of a further join as well: Spark reads that anew in each epoch. */
+  /** Includes the static side of a further join, which Spark reads again in each epoch. */
   private def changes(query: LogicalPlan): Seq[MatchObstacle] = for {
     node <- query.collect { case node => node }
     expression <- node.expressions
@@ -97,15 +98,16 @@ object MatchIdentity {
   } yield {
     val (name, fix) = cause match {
       case udf: PythonUDF =>
-        s"the function ${udf.name}, which is marked as non-deterministic," -> "leave out asNondeterministic() if equal arguments always give equal results; or "
+        s"the function ${udf.name}, which is marked as non-deterministic," ->
+          "remove asNondeterministic() if equal arguments always give equal results, or "
       case other =>
-        s"${other.prettyName}()" -> "take what you need from the records, such as their timestamp or an id; or "
+        s"${other.prettyName}()" -> "take the value from the records, for example their timestamp or an id, or "
     }
     MatchObstacle(
       NotDeterministic,
       nameOf(cause),
-      s"$name gives something else when a match of two streams is computed again, so that ${TailraceKafka.Format} could not know it " +
-        "again by its content.",
+      s"$name gives another result when a match of two streams is replayed, so ${TailraceKafka.Format} could not " +
+        "recognise the match by its content.",
       s"$fix$Plainly",
       node)
   }
@@ -118,7 +120,7 @@ object MatchIdentity {
   private def changes(part: Expression): Boolean =
     (!part.deterministic && part.children.forall(_.deterministic)) || isClock(part)
 
-  /** Spark gives each epoch a time of its own, also one that is repeated. */
+  /** Spark gives each epoch a new current time, including one that is replayed. */
   private def isClock(part: Expression): Boolean = part match {
     case _: CurrentCatalog | _: CurrentDatabase | _: CurrentUser | _: CurrentTimeZone => false
     case other => other.containsPattern(CURRENT_LIKE) && !other.children.exists(_.containsPattern(CURRENT_LIKE))

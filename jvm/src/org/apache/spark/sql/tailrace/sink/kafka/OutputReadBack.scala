@@ -9,40 +9,42 @@ import org.apache.kafka.clients.consumer.KafkaConsumer
 import org.apache.kafka.common.TopicPartition
 
 import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaErrors}
+import org.apache.spark.sql.tailrace.sink.dedup.WrittenRow
+import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, OutputOffsets}
 
 import tailrace.TailraceException
 
-/** Reads from output topics what this query has written there. */
+/** Reads what a query has written to its output topics. */
 final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
   import OutputReadBack._
 
   private type Consumer = KafkaConsumer[Array[Byte], Array[Byte]]
 
-  /** The offset behind the last record of each partition of a topic. */
-  def endsOf(topic: String): Map[String, Long] =
-    // Of all records: those of a transaction that is still open count too.
+  /** The offset after the last record of each partition of a topic. */
+  def endOffsets(topic: String): Map[String, Long] =
+    // Includes the records of transactions that are still open.
     withConsumer(committed = false)(consumer => ends(consumer, partitionsOf(consumer, topic))).map {
       case (partition, end) => partition.partition().toString -> end
     }
 
   /**
-   * What the query has written since; a partition that is not among the beginnings is read from its first record.
+   * Reads what the query has written since the start offsets. A partition without one is read from its first record.
    *
-   * @param late whose records may still come
+   * @param late the records to wait for that may not be in the topic yet
    */
-  def since(beginnings: Map[String, Map[String, Long]], query: String, late: LateRecords): ReadBack =
-    if (beginnings.isEmpty) ReadBack(Nil, Map.empty)
+  def readSince(starts: OutputOffsets, query: String, late: LateRecords): ReadBack =
+    if (starts.isEmpty) ReadBack(Nil, NoOutput)
     else withConsumer(readCommitted) { consumer =>
-      val partitions = beginnings.keys.toSeq.flatMap(partitionsOf(consumer, _))
+      val partitions = starts.keys.toSeq.flatMap(partitionsOf(consumer, _))
       val first = consumer.beginningOffsets(partitions.asJava)
-      // What is there now; a transaction of somebody else that is still open is waited for.
+      // Up to the current end: this waits for open transactions of other producers.
       val until = withConsumer(committed = false)(ends(_, partitions)).map { case (at, end) =>
         (at.topic(), at.partition()) -> end
       }
-      late.begin()
+      late.start()
       consumer.assign(partitions.asJava)
       partitions.foreach { partition =>
-        val from = beginnings(partition.topic()).getOrElse(partition.partition().toString, 0L)
+        val from = starts(partition.topic()).getOrElse(partition.partition().toString, 0L)
         consumer.seek(partition, math.max(from, first.get(partition)))
       }
       read(consumer, partitions, until, query, late)
@@ -58,26 +60,27 @@ final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
     def behind = partitions.filter(at => consumer.position(at) < until((at.topic(), at.partition())))
     var positions = Seq.empty[Long]
     var progressAt = System.nanoTime()
-    while (behind.nonEmpty || late.areAwaited) {
+    while (behind.nonEmpty || late.isAwaited) {
       consumer.poll(PollFor).forEach { record =>
-        RowHeaders.read(record.headers()).filter(_._3.query == query).foreach { case (place, id, mark) =>
-          val key = WrittenRows.keyOf(record.topic(), record.key())
-          val content = WrittenRows.contentOf(key, record.value())
-          val row = WrittenRow(place, id, mark, key, content, RowHeaders.readContent(record.headers()))
+        RowHeaders.read(record.headers()).filter(_._3.query == query).foreach { case (source, id, mark) =>
+          val key = RecordHashes.ofKey(record.topic(), record.key())
+          val content = RecordHashes.ofContent(key, record.value())
+          val row = WrittenRow(source, id, mark, key, content, RowHeaders.readContent(record.headers()))
           found += row
-          late.note(row)
+          late.observe(row)
         }
       }
       val now = partitions.map(consumer.position)
       if (now != positions) {
         positions = now
         progressAt = System.nanoTime()
-      } else if (behind.nonEmpty && System.nanoTime() - progressAt > PatienceNanos) {
+      } else if (behind.nonEmpty && System.nanoTime() - progressAt > TimeoutNanos) {
         val stuck = behind.map(at => s"${at.topic()}/${at.partition()} at ${consumer.position(at)}").mkString(", ")
         throw new TailraceException(
           "TAILRACE_OUTPUT_NOT_READABLE",
-          s"what the last run has written could not be read back to its end: $stuck.",
-          "see that the brokers are up, that this user may read the topic, and that no other producer leaves a transaction open.")
+          s"the output of the last run could not be read back completely: $stuck.",
+          "check that the brokers are up, that this user may read the topic, and that no other producer leaves a " +
+            "transaction open.")
       }
     }
     val ends = partitions.map(at => (at.topic(), at.partition().toString -> consumer.position(at)))
@@ -95,49 +98,49 @@ final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
     val consumer = new Consumer(options.consumer(committed))
     try use(consumer)
     catch {
-      // Kafka's own is not known to Spark as the end of a query that was stopped.
+      // Spark does not recognise Kafka's own exception as the end of a stopped query.
       case stopped: RuntimeException if KafkaErrors.isInterrupt(stopped) =>
-        throw new InterruptedException("stopped while the output was read back")
+        throw new InterruptedException("stopped while reading back the output")
     } finally consumer.close(Duration.ZERO)
   }
 }
 
-/** What a query has written, and how far its topics have been read for it. */
-final case class ReadBack(rows: Seq[WrittenRow], ends: Map[String, Map[String, Long]])
+/** What a query has written, and the offsets up to which its topics were read. */
+final case class ReadBack(rows: Seq[WrittenRow], ends: OutputOffsets)
 
 object OutputReadBack {
   private val PollFor = Duration.ofMillis(200)
   // Longer than a transaction may stay open by default.
-  private val PatienceNanos = 90L * 1000 * 1000 * 1000
+  private val TimeoutNanos = 90L * 1000 * 1000 * 1000
 }
 
 /**
- * Records of a writer that was killed. The brokers have taken them in, or the operating system sends them on, but they are not
- * in the topic yet; without transactions nothing keeps them out. They are taken to have come when there was none for a while.
+ * Waits for records of a writer that was killed. The brokers have received them, or the operating system still sends
+ * them, but they are not in the topic yet; without transactions nothing keeps them out. All are assumed to be there
+ * when none has arrived for a while.
  */
-final class LateRecords private (isOne: WrittenRow => Boolean, private var maySome: Boolean) {
+final class LateRecords private (mayBeLate: WrittenRow => Boolean, private var isExpected: Boolean) {
   private var lastNanos = 0L
 
-  /** What there is now is about to be read. */
-  def begin(): Unit = lastNanos = System.nanoTime()
+  def start(): Unit = lastNanos = System.nanoTime()
 
-  def note(row: WrittenRow): Unit = if (isOne(row)) {
-    maySome = true
+  def observe(row: WrittenRow): Unit = if (mayBeLate(row)) {
+    isExpected = true
     lastNanos = System.nanoTime()
   }
 
-  def areAwaited: Boolean = maySome && System.nanoTime() - lastNanos < LateRecords.QuietNanos
+  def isAwaited: Boolean = isExpected && System.nanoTime() - lastNanos < LateRecords.QuietNanos
 }
 
 object LateRecords {
   private val QuietNanos = 2L * 1000 * 1000 * 1000
 
-  /** Writers are fenced. */
-  def none: LateRecords = new LateRecords(_ => false, maySome = false)
+  /** The writers are fenced. */
+  def none: LateRecords = new LateRecords(_ => false, isExpected = false)
 
-  /** The last run was ended in the middle of an epoch, if there is anything of that. */
-  def ofOlderRuns: LateRecords = new LateRecords(_ => true, maySome = false)
+  /** Any record of the open epoch means that the last run was killed in the middle of it. */
+  def ofOlderRuns: LateRecords = new LateRecords(_ => true, isExpected = false)
 
-  /** The task has begun before, and perhaps its executor was lost. The others go on writing. */
-  def ofTask(task: Int): LateRecords = new LateRecords(_.mark.task == task, maySome = true)
+  /** An earlier attempt of the task may have been lost with its executor. Other tasks keep writing. */
+  def ofTask(task: Int): LateRecords = new LateRecords(_.mark.task == task, isExpected = true)
 }

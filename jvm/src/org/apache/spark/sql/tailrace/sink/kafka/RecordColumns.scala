@@ -10,7 +10,7 @@ import org.apache.spark.sql.types._
 
 import tailrace.TailraceException
 
-/** An output record, still without a partition unless the row names one. */
+/** An output record. Its partition is null unless the row names one. */
 final class OutputRecord(
     val topic: String,
     val key: Array[Byte],
@@ -18,7 +18,7 @@ final class OutputRecord(
     val partition: Integer,
     val headers: Array[Header])
 
-/** Reads the columns that Spark's Kafka sink knows: value, and if there are any, key, topic, partition and headers. */
+/** Reads the columns of Spark's Kafka sink: value, and optionally key, topic, partition and headers. */
 final class RecordColumns(schema: StructType, topic: Option[String]) {
   import RecordColumns._
 
@@ -35,7 +35,7 @@ final class RecordColumns(schema: StructType, topic: Option[String]) {
   def of(row: InternalRow): OutputRecord = {
     val found = projection(row)
     if (found.isNullAt(0)) {
-      throw bad("the topic of a row is null", "fill the topic column, or set the option topic for all rows.")
+      throw bad("the topic of a row is null", "fill the column topic, or set the option topic for all rows.")
     }
     new OutputRecord(
       found.getUTF8String(0).toString,
@@ -66,14 +66,14 @@ object RecordColumns {
     "headers" -> Seq(HeadersType),
     "partition" -> Seq(IntegerType))
 
-  /** On the driver, before the first epoch. */
+  /** Called on the driver before the first epoch. */
   def check(schema: StructType, topic: Option[String]): Unit = {
     val names = schema.fieldNames
     if (!names.contains("value")) {
-      throw bad("there is no column 'value'", "select(… .alias(\"value\")) what is to be written.")
+      throw bad("there is no column 'value'", "select what to write as select(….alias(\"value\")).")
     }
     if (topic.isEmpty && !names.contains("topic")) {
-      throw bad("nothing says which topic to write to", "set the option topic, or add a column topic.")
+      throw bad("the output topic is unknown", "set the option topic, or add a column topic.")
     }
     for {
       (name, types) <- Known
@@ -81,7 +81,9 @@ object RecordColumns {
       if !types.exists(DataTypeUtils.sameType(_, field.dataType))
     } {
       val wanted = types.map(_.simpleString).mkString(" or ")
-      throw bad(s"the column '$name' is ${field.dataType.simpleString} and must be $wanted", s"cast it to $wanted.")
+      throw bad(
+        s"the column '$name' has type ${field.dataType.simpleString} and must be $wanted",
+        s"cast it to $wanted.")
     }
   }
 

@@ -12,9 +12,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import tailrace.TailraceException
 
 /**
- * What the user set on the writer.
+ * The writer's options.
  *
- * @param transactionMs how long a transaction is open at most; none without transactions
+ * @param transactionMs how long a transaction may stay open; none without transactions
  */
 final case class SinkOptions(topic: Option[String], kafka: Map[String, String], transactionMs: Option[Long])
     extends ClientOptions {
@@ -37,15 +37,15 @@ object SinkOptions {
       throw bad("the option kafka.bootstrap.servers is missing", ".option(\"kafka.bootstrap.servers\", \"host:9092\")")
     }
     Seq("key.serializer", "value.serializer", "transactional.id").filter(kafka.contains).foreach { key =>
-      throw bad(s"the option kafka.$key cannot be set: the sink chooses it", "leave it out.")
+      throw bad(s"the option kafka.$key cannot be set: the sink sets it itself", "remove it.")
     }
     if (kafka.get("enable.idempotence").exists(_.trim.equalsIgnoreCase("false"))) {
-      throw bad("kafka.enable.idempotence=false lets the producer write a row twice", "leave it out.")
+      throw bad("kafka.enable.idempotence=false lets the producer write duplicates", "remove it.")
     }
     if (kafka.get("acks").exists(acks => !Seq("all", "-1").contains(acks.trim))) {
       throw bad(
-        s"kafka.acks=${kafka("acks")} lets the broker lose a row that it has accepted",
-        "leave it out: it is all.")
+        s"kafka.acks=${kafka("acks")} lets the brokers lose a row that they have acknowledged",
+        "remove it: the sink uses acks=all.")
     }
     SinkOptions(Option(options.get(TopicKey)).map(_.trim).filter(_.nonEmpty), kafka, transactionMs(options))
   }
@@ -54,7 +54,7 @@ object SinkOptions {
     Option(options.get(IntervalKey)).map { text =>
       Try(JavaUtils.timeStringAsMs(text.trim.replaceAll("\\s+", "").toLowerCase(Locale.ROOT))).toOption.filter(
         _ > 0).getOrElse(
-        throw bad(s"$IntervalKey is '$text', which is no time", s".option(\"$IntervalKey\", \"20ms\")"))
+        throw bad(s"$IntervalKey is '$text', which is not a duration", s".option(\"$IntervalKey\", \"20ms\")"))
     }
 
   private def bad(problem: String, fix: String) = new TailraceException("TAILRACE_BAD_SINK_OPTION", s"$problem.", fix)

@@ -4,91 +4,96 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkContext
 import org.apache.spark.broadcast.Broadcast
-import org.apache.spark.util.SerializableConfiguration
+import org.apache.spark.sql.tailrace.origin.{ReplayedRows, RowKey}
+import org.apache.spark.sql.tailrace.sink.dedup.WrittenRows
+import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, NoSource, OutputOffsets, SourceOffsets}
 
-/** On the driver: what a run of a query knows of its output. */
+/**
+ * Driver-side: what the sink remembers from epoch to epoch during a run.
+ *
+ * @param attempt         see [[WriterIdentity]]
+ * @param compactedTopics see [[ReplayContext]]
+ * @param readBackAtStart where and how to read back, when the run starts
+ * @param rowsAtStart     what the run's read-back found, if rows are recognised by origin
+ * @param matches         what the run's read-back found, if rows are recognised by content
+ */
 final class SinkRun(
     context: SparkContext,
     val log: OutputLog,
-    val checkpoint: String,
-    val hadoop: Broadcast[SerializableConfiguration],
     val attempt: Int,
-    val readCommitted: Boolean,
-    val compacted: Set[String],
-    var beginnings: Map[String, Map[String, Long]],
-    writtenBefore: WrittenRows,
-    val matches: MatchesAhead) {
-  private var ahead: Option[(Broadcast[WrittenRows], Map[(String, Int), Long])] = None
-  found(writtenBefore)
-  var lastExecutors: Map[Int, String] = Map.empty
-  private var ends: Map[String, Map[String, Long]] = Map.empty
+    val compactedTopics: Set[String],
+    readBackAtStart: ReadBackContext,
+    rowsAtStart: WrittenRows,
+    val matches: UnreplayedMatches) {
+  private var currentReadBack = readBackAtStart
+  private var unreplayed: Option[(Broadcast[WrittenRows], SourceOffsets)] = None
+  private var executors: Map[Int, String] = Map.empty
+  private var ends: OutputOffsets = NoOutput
+  replaceRows(rowsAtStart)
 
-  /** This is in the topics since the beginnings, and some of it may come again. */
-  def found(written: WrittenRows): Unit = {
-    ahead.foreach(_._1.destroy())
-    ahead = Option.when(!written.isEmpty)((context.broadcast(written), written.lastOffsets))
+  def readBack: ReadBackContext = currentReadBack
+
+  /** By task, the executor that wrote its part of the last epoch. */
+  def lastExecutors: Map[Int, String] = executors
+
+  /** The rows that the output holds of the epochs to come; none if all of them have been replayed. */
+  def rows: Option[Broadcast[WrittenRows]] = unreplayed.map(_._1)
+
+  /** By source partition, the last record of which the output already holds a row that will be replayed. */
+  def replayUntil: SourceOffsets = matches.replayUntil ++ unreplayed.fold(NoSource)(_._2)
+
+  /** Sets what the output holds since the start offsets of the read-back. */
+  def replaceRows(rows: WrittenRows): Unit = {
+    unreplayed.foreach(_._1.destroy())
+    unreplayed = Option.when(!rows.isEmpty)((context.broadcast(rows), rows.lastOffsets))
   }
 
-  /** What was written already of the epochs to come, by older runs or by tasks that were lost; null if nothing of it can come again. */
-  def written: Broadcast[WrittenRows] = ahead.map(_._1).orNull
-
-  /** By partition of the source, the last record of which something was written already and may come again. */
-  def lastWritten: Map[(String, Int), Long] = matches.lastWritten ++ ahead.fold(Map.empty[(String, Int), Long])(_._2)
-
-  /** An epoch begins at these offsets. */
-  def begins(starts: Map[(String, Int), Long]): Unit = {
-    matches.begins(starts)
-    ahead.foreach { case (broadcast, lastOffsets) =>
-      if (!SinkRun.areBefore(lastOffsets, starts)) {
-        ahead = None
+  /** Forgets what cannot be replayed by an epoch with these start offsets. */
+  def startEpoch(starts: SourceOffsets): Unit = {
+    matches.startEpoch(starts)
+    unreplayed.foreach { case (broadcast, lastOffsets) =>
+      if (!Offsets.anyAtOrAfter(lastOffsets, starts)) {
+        unreplayed = None
         broadcast.destroy()
       }
     }
   }
 
-  def ended(tasks: Seq[TaskEnd]): Unit = {
-    lastExecutors ++= tasks.map(task => task.task -> task.executor)
-    ends = tasks.foldLeft(ends)((all, task) => SinkRun.later(all, task.ends))
-    matches.ended(tasks)
-    // What was written ahead stands before what was written since, and would not be read.
-    if (ahead.isEmpty) {
-      beginnings = SinkRun.later(beginnings, ends)
+  def commitEpoch(tasks: Seq[TaskCommit]): Unit = {
+    executors ++= tasks.map(task => task.task -> task.executor)
+    ends = tasks.foldLeft(ends)((all, task) => Offsets.later(all, task.ends))
+    matches.commitEpoch(tasks)
+    // Rows that are still to be replayed stand before those of this epoch, and a new run must read them again.
+    if (unreplayed.isEmpty) {
+      currentReadBack = currentReadBack.copy(starts = Offsets.later(currentReadBack.starts, ends))
     }
   }
 
-  def forget(): Unit = {
-    ahead.foreach(_._1.destroy())
-    matches.forget()
-    hadoop.destroy()
+  def close(): Unit = {
+    unreplayed.foreach(_._1.destroy())
+    matches.close()
+    currentReadBack.hadoop.destroy()
   }
 }
 
-object SinkRun {
-  /** Whether there is a record that an epoch which begins there has still before it. */
-  def areBefore(records: Map[(String, Int), Long], starts: Map[(String, Int), Long]): Boolean =
-    records.exists { case (place, last) => starts.get(place).forall(_ <= last) }
-
-  /** Each partition's later offset. */
-  def later(
-      some: Map[String, Map[String, Long]],
-      others: Map[String, Map[String, Long]]): Map[String, Map[String, Long]] =
-    others.foldLeft(some) { case (all, (topic, ends)) =>
-      val known = all.getOrElse(topic, Map.empty)
-      all.updated(
-        topic,
-        known ++ ends.map { case (partition, end) => partition -> math.max(end, known.getOrElse(partition, 0L)) })
-    }
+/** The rows of the output that an epoch with these start offsets replays. */
+final case class RowsToReplay(rows: Broadcast[WrittenRows], starts: SourceOffsets) extends ReplayedRows {
+  override def ofTask(task: Int): Iterator[RowKey] = rows.value.byTask(task).collect {
+    case row if starts.get((row.source.topic, row.source.partition)).forall(_ <= row.row.offset) =>
+      RowKey(row.source, row.row.offset, row.row.path)
+  }
 }
 
+/** Driver-side: the sink's state of each run that writes to it. */
 object SinkRuns {
   private val runs = mutable.HashMap.empty[String, SinkRun]
 
-  def of(run: String)(begin: => SinkRun): SinkRun =
+  def getOrStart(run: String)(start: => SinkRun): SinkRun =
     synchronized(runs.get(run)).getOrElse {
-      val begun = begin
-      synchronized(runs.put(run, begun))
-      begun
+      val started = start
+      synchronized(runs.put(run, started))
+      started
     }
 
-  def forget(run: String): Unit = synchronized(runs.remove(run)).foreach(_.forget())
+  def close(run: String): Unit = synchronized(runs.remove(run)).foreach(_.close())
 }

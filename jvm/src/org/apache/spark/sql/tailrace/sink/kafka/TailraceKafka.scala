@@ -16,7 +16,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import tailrace.TailraceException
 
-/** `format("tailrace-kafka")`: Spark's Kafka sink, each row once. */
+/** `format("tailrace-kafka")`: Spark's Kafka sink, but each row is written exactly once. */
 class TailraceKafka extends TableProvider with DataSourceRegister {
   override def shortName(): String = TailraceKafka.Format
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = new StructType
@@ -30,15 +30,19 @@ object TailraceKafka {
 
   def needsRealTime: TailraceException = new TailraceException(
     "TAILRACE_SINK_NEEDS_REAL_TIME",
-    s"the sink $Format knows which row is which only in Real-Time Mode.",
+    s"the sink $Format can identify rows in Real-Time Mode only.",
     "start the query with .trigger(realTime=…), or write with format(\"kafka\").")
 
-  /** Which of two rows completes a match is a matter of chance, and its state does not say where the other came from. See [[MatchIdentity]]. */
-  def cannotKnowMatches: TailraceException = new TailraceException(
+  /**
+   * Either row of a match can complete it, and the join's state does not hold the origin of the other. See
+   * [[MatchIdentity]].
+   */
+  def matchesWithoutIdentity: TailraceException = new TailraceException(
     "TAILRACE_NO_ROW_IDENTITY",
-    "a match of two streams can be completed by either of its rows when it is computed again, and in this query its content does not " +
-      "tell either whether it has come before.",
-    "use an inner or left semi join with no other state and no shuffle behind it, or write with format(\"kafka\"), which may write rows twice after a failure.")
+    "a replay can complete a match of two streams with either of its rows, and in this query the content of a " +
+      "match does not identify it either.",
+    "use an inner or left semi join with no other state and no shuffle behind it, or write with format(\"kafka\"), " +
+      "which may write duplicates after a failure.")
 }
 
 final class TailraceKafkaTable extends Table with SupportsWrite with ReportsSinkMetrics {
@@ -58,20 +62,23 @@ final class TailraceKafkaTable extends Table with SupportsWrite with ReportsSink
       }
     }
 
-  /** In Spark's progress of the epoch. */
+  /** Shown in Spark's progress of the epoch. */
   override def metrics(): JMap[String, String] = latest.byName.asJava
 }
 
 /**
- * What became of an epoch's rows besides being written: dropped because the last run had written them already; written
- * though another version of them is there; written without a known origin, so that a replay would write them again.
+ * Counts the rows of an epoch that were not simply written.
+ *
+ * @param deduplicated replayed rows that were dropped because they are in the output already
+ * @param corrected    replayed rows that were written although the output holds a version of them
+ * @param unidentified rows without a known origin; a replay writes them again
  */
-final case class SinkCounts(suppressed: Long, corrected: Long, unidentified: Long) {
+final case class SinkCounts(deduplicated: Long, corrected: Long, unidentified: Long) {
   def +(other: SinkCounts): SinkCounts =
-    SinkCounts(suppressed + other.suppressed, corrected + other.corrected, unidentified + other.unidentified)
+    SinkCounts(deduplicated + other.deduplicated, corrected + other.corrected, unidentified + other.unidentified)
 
   def byName: Map[String, String] = Map(
-    "suppressed" -> suppressed.toString,
+    "deduplicated" -> deduplicated.toString,
     "corrected" -> corrected.toString,
     "unidentified" -> unidentified.toString)
 }

@@ -5,8 +5,8 @@ import java.util.concurrent.TimeUnit
 import org.apache.spark.sql.tailrace.internals.kafka.Producers.Producer
 
 /**
- * Sends a task's rows in short transactions: one begins with a row and is committed so long after it, by a thread of its own,
- * because there may be no further row.
+ * Sends a task's rows in short transactions. A transaction starts with a row and is committed after a fixed interval by
+ * a thread of its own, because no further row may come.
  */
 final class Transactions(producer: Producer, intervalMs: Long, name: String) {
   private var isOpen = false
@@ -29,7 +29,7 @@ final class Transactions(producer: Producer, intervalMs: Long, name: String) {
     row(producer)
   }
 
-  /** The last one is committed. */
+  /** Commits the last transaction. */
   def finish(): Unit = {
     synchronized {
       failIfFailed()
@@ -38,7 +38,7 @@ final class Transactions(producer: Producer, intervalMs: Long, name: String) {
     end()
   }
 
-  /** What was not committed is void. */
+  /** Leaves the open transaction to be aborted. */
   def abandon(): Unit = end()
 
   private def end(): Unit = synchronized {
@@ -47,7 +47,7 @@ final class Transactions(producer: Producer, intervalMs: Long, name: String) {
   }
 
   private def commit(): Unit = if (isOpen) {
-    // Waits until all its rows are acknowledged.
+    // Blocks until all its records are acknowledged.
     producer.commitTransaction()
     isOpen = false
   }

@@ -1,0 +1,61 @@
+package org.apache.spark.sql.tailrace.sink.kafka
+
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
+import org.apache.spark.sql.tailrace.internals.kafka.KafkaStream
+import org.apache.spark.sql.tailrace.origin.{RowIdentity, UsesOrigins}
+import org.apache.spark.sql.tailrace.plan.Stages
+import org.apache.spark.sql.tailrace.sink.dedup.DeduplicationStrategy
+
+import tailrace.TailraceException
+
+/** How the rows of a physical plan can be recognised when they are replayed. */
+private[kafka] final class PlanIdentity(plan: SparkPlan) {
+  private val stateful = plan.collect { case operator: StateStoreWriter => operator }
+
+  def strategy: DeduplicationStrategy =
+    if (exists(RowIdentity.Content)) DeduplicationStrategy.ByContent
+    else if (stateful.nonEmpty) DeduplicationStrategy.StatefulByOrigin
+    else DeduplicationStrategy.StatelessByOrigin
+
+  /** True if all state is behind the last shuffle, whose rows a replay can put into their first order. */
+  def hasStateInLastStageOnly: Boolean =
+    new Stages(plan).within(plan).count(_.isInstanceOf[StateStoreWriter]) == stateful.length
+
+  /** Throws if replayed rows could not be recognised. */
+  def check(): Unit = {
+    plan.collectFirst { case scan: RealTimeStreamScanExec if !KafkaStream.isKafka(scan.stream) => scan }.foreach {
+      scan =>
+        throw noIdentity(
+          s"the source ${scan.stream} gives its rows no offsets, so a replayed row cannot be recognised.",
+          "read from Kafka")
+    }
+    // The query itself was checked by MatchIdentity. Joins can also reach the sink in plans that only Spark knows.
+    plan.collectFirst {
+      case join: StreamingSymmetricHashJoinExec if has(join, RowIdentity.Content) => join
+    }.foreach { join =>
+      if (!MatchIdentity.Kinds(join.joinType) || stateful.length > 1 || !hasStateInLastStageOnly) {
+        throw TailraceKafka.matchesWithoutIdentity
+      }
+    }
+    if (exists(RowIdentity.Unknown)) {
+      throw noIdentity(
+        "mapInPandas and mapInArrow do not tell which row a result belongs to, so a replayed row cannot be recognised.",
+        "use a udf, pandas_udf or arrow_udf")
+    }
+  }
+
+  private def exists(identity: RowIdentity): Boolean = plan.exists(has(_, identity))
+
+  private def has(node: SparkPlan, identity: RowIdentity): Boolean = node match {
+    case operator: UsesOrigins => operator.rowIdentity == identity
+    case _ => false
+  }
+
+  private def noIdentity(problem: String, fix: String) = new TailraceException(
+    "TAILRACE_NO_ROW_IDENTITY",
+    problem,
+    s"$fix, or write with format(\"kafka\"), which may write duplicates after a failure.")
+}

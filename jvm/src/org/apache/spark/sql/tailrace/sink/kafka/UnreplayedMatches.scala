@@ -1,0 +1,89 @@
+package org.apache.spark.sql.tailrace.sink.kafka
+
+import org.apache.spark.SparkContext
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.sql.tailrace.sink.dedup.{ContentId, WrittenRow, WrittenRows}
+import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoSource, SourceOffsets}
+
+/** Matches of a join that are in the output, by the task that wrote them. A replay makes them in the same task. */
+final class MatchesByTask(byTask: Map[Int, Seq[ContentId]]) extends Serializable {
+  def of(task: Int): Seq[ContentId] = byTask.getOrElse(task, Nil)
+}
+
+/**
+ * Driver-side: the matches of a join that older runs wrote and that this run has not replayed yet.
+ *
+ * A match is replayed when both of its rows have been read. The output says where the row that completed it came from.
+ * The other row was in its source too when the match was written, but its offset is unknown. So a match is replayed at
+ * the latest when the run has read everything that was in the sources when it started; what is left then never will be.
+ * Epochs may end before that, so a replayed match is removed at once: a later match may have equal content.
+ *
+ * @param until       by source partition, the last record that an older run can have read
+ * @param completedBy by source partition, the last record that completed a match of the open epoch
+ */
+final class UnreplayedMatches(
+    context: SparkContext,
+    private var byTask: Map[Int, Seq[ContentId]],
+    until: SourceOffsets,
+    private var completedBy: SourceOffsets) {
+  private var shared: Option[Broadcast[MatchesByTask]] = None
+  share()
+
+  /** For the tasks of the next epoch; none if nothing is left. */
+  def broadcast: Option[Broadcast[MatchesByTask]] = shared
+
+  /** The epoch must read up to these records, as it did when the matches were written. */
+  def replayUntil: SourceOffsets = completedBy
+
+  /** Forgets the matches if the epoch starts after the last record that they can be replayed from. */
+  def startEpoch(starts: SourceOffsets): Unit = if (!Offsets.anyAtOrAfter(until, starts)) {
+    replace(Map.empty)
+  }
+
+  def commitEpoch(tasks: Seq[TaskCommit]): Unit = {
+    completedBy = NoSource
+    replace((byTask ++ tasks.map(commit => commit.task -> commit.notReplayed)).filter(_._2.nonEmpty))
+  }
+
+  /** For a run that has to continue from here. */
+  def toLog: Option[MatchesLeft] = Option.when(byTask.nonEmpty) {
+    MatchesLeft(
+      byTask.map { case (task, ids) => task.toString -> ids.map(_.toString) },
+      until.groupMap(_._1._1) { case ((_, partition), last) => partition.toString -> last }.view.mapValues(
+        _.toMap).toMap)
+  }
+
+  def close(): Unit = replace(Map.empty)
+
+  private def replace(matches: Map[Int, Seq[ContentId]]): Unit = if (matches.nonEmpty || byTask.nonEmpty) {
+    byTask = matches
+    shared.foreach(_.destroy())
+    share()
+  }
+
+  private def share(): Unit = shared = Option.when(byTask.nonEmpty)(context.broadcast(new MatchesByTask(byTask)))
+}
+
+object UnreplayedMatches {
+  def none(context: SparkContext): UnreplayedMatches = new UnreplayedMatches(context, Map.empty, NoSource, NoSource)
+
+  /**
+   * @param logged   what was left when the last epoch ended
+   * @param readBack what was written in the open epoch
+   * @param ends     the sources' last records, asked for when no older run reads them any more
+   */
+  def of(
+      context: SparkContext,
+      logged: Option[MatchesLeft],
+      readBack: Seq[WrittenRow],
+      ends: => SourceOffsets): UnreplayedMatches = {
+    val before = logged.toSeq.flatMap(_.byTask).map { case (task, ids) => task.toInt -> ids.flatMap(ContentId.parse) }
+    val since = readBack.flatMap(row => row.contentId.map(row.mark.task -> _)).groupMap(_._1)(_._2)
+    val byTask = (before ++ since).groupMap(_._1)(_._2).view.mapValues(_.flatten).toMap
+    val known = logged.toSeq.flatMap(_.until).flatMap { case (topic, lasts) =>
+      lasts.map { case (partition, last) => (topic, partition.toInt) -> last }
+    }
+    val until = (if (readBack.isEmpty) known else known ++ ends).groupMapReduce(_._1)(_._2)(_ max _)
+    new UnreplayedMatches(context, byTask, until, new WrittenRows(readBack).lastOffsets)
+  }
+}

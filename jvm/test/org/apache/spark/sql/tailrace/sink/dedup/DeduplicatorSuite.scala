@@ -1,0 +1,155 @@
+package org.apache.spark.sql.tailrace.sink.dedup
+
+import org.apache.spark.sql.tailrace.origin.{RowId, SourcePartition}
+import org.apache.spark.sql.tailrace.sink.dedup.Decision.{Correct, Drop, Write}
+import org.apache.spark.sql.tailrace.sink.dedup.DeduplicationStrategy.{StatefulByOrigin, StatelessByOrigin}
+
+class DeduplicatorSuite extends munit.FunSuite {
+  import DeduplicatorSuite._
+
+  test("without a read-back every row is written") {
+    val rows = Seq(row(0, "k", "a"), row(0, "k", "a", ordinal = 1), row(1, "k", "a"))
+    assertEquals(decisions(StatelessByOrigin, Nil)(rows: _*), rows.map(_ -> Write))
+    assertEquals(decisions(StatefulByOrigin, Nil)(rows: _*), rows.map(_ -> Write))
+  }
+
+  test("stateless: rows in the output are dropped, and the rest is written") {
+    val (first, second, third) = (row(0, "k", "a"), row(1, "k", "b"), row(2, "k", "c"))
+    assertEquals(
+      decisions(StatelessByOrigin, Seq(first, second))(first, second, third),
+      Seq(first -> Drop, second -> Drop, third -> Write))
+  }
+
+  test("stateless: a row is dropped once for each time that it is in the output") {
+    val (first, second) = (row(0, "k", "a"), row(0, "k", "a", ordinal = 1))
+    assertEquals(decisions(StatelessByOrigin, Seq(first))(first, second), Seq(first -> Drop, second -> Write))
+    assertEquals(decisions(StatelessByOrigin, Seq(first, second))(first, second), Seq(first -> Drop, second -> Drop))
+  }
+
+  test("stateless: the rows of a record may be replayed in another order") {
+    val written = Seq(row(0, "k", "a"), row(0, "k", "b", ordinal = 1))
+    val (b, a) = (row(0, "k", "b"), row(0, "k", "a", ordinal = 1))
+    assertEquals(decisions(StatelessByOrigin, written)(b, a), Seq(b -> Drop, a -> Drop))
+  }
+
+  test("stateless: a row with new content is held back until the record's other rows are known") {
+    // The output has one of the two rows, and it is not the first.
+    val (other, same) = (row(0, "k", "new"), row(0, "k", "a", ordinal = 1))
+    val deduplicator = of(StatelessByOrigin, Seq(row(0, "k", "a", ordinal = 1)))
+    assertEquals(deduplicator.offer(other), Nil)
+    assertEquals(deduplicator.offer(same), Seq(Decided(same, Drop), Decided(other, Write)))
+    assertEquals(deduplicator.finish(), Nil)
+  }
+
+  test("stateless: a row whose content changes with each attempt is dropped if the output has another version of it") {
+    val (now, next) = (row(0, "k", "12:01"), row(1, "k", "12:02"))
+    val deduplicator = of(StatelessByOrigin, Seq(row(0, "k", "12:00")))
+    assertEquals(deduplicator.offer(now), Nil)
+    assertEquals(deduplicator.offer(next), Seq(Decided(now, Drop), Decided(next, Write)))
+  }
+
+  test("stateless: held back rows are decided at the end of the task") {
+    val now = row(0, "k", "12:01")
+    val deduplicator = of(StatelessByOrigin, Seq(row(0, "k", "12:00")))
+    assertEquals(deduplicator.offer(now), Nil)
+    assertEquals(deduplicator.finish(), Seq(Decided(now, Drop)))
+    assertEquals(deduplicator.finish(), Nil)
+  }
+
+  test("rows of other partitions, sources and paths are different rows") {
+    val written = row(0, "k", "a")
+    val others = Seq(
+      written.copy(source = SourcePartition(0, "in", 1)),
+      written.copy(source = SourcePartition(1, "in", 0)),
+      written.copy(row = written.row.copy(path = 7)))
+    for (strategy <- Seq(StatelessByOrigin, StatefulByOrigin)) {
+      assertEquals(decisions(strategy, Seq(written))(others: _*), others.map(_ -> Write))
+    }
+  }
+
+  test("stateful: equal rows are dropped, and a key is written from the row on that differs") {
+    val written = Seq(row(0, "k", "1"), row(1, "k", "2"), row(2, "k", "3"), row(3, "other", "1"))
+    val (first, changed, last, other) = (row(0, "k", "1"), row(1, "k", "20"), row(2, "k", "3"), row(3, "other", "1"))
+    assertEquals(
+      decisions(StatefulByOrigin, written)(first, changed, last, other),
+      Seq(first -> Drop, changed -> Correct, last -> Correct, other -> Drop))
+  }
+
+  test("stateful: rows of a record are matched by ordinal") {
+    val written = Seq(row(0, "k", "a"), row(0, "k", "b", ordinal = 1))
+    val (b, a) = (row(0, "k", "b"), row(0, "k", "a", ordinal = 1))
+    assertEquals(decisions(StatefulByOrigin, written)(b, a), Seq(b -> Correct, a -> Correct))
+  }
+
+  test("the last version of a row that was corrected counts") {
+    val (old, corrected) = (row(0, "k", "1"), row(0, "k", "2"))
+    assertEquals(decisions(StatefulByOrigin, Seq(old, corrected))(row(0, "k", "2")), Seq(row(0, "k", "2") -> Drop))
+  }
+
+  test("a row that was compacted away is written, and so are the rows that replaced it") {
+    val replacement = row(5, "k", "b").copy(isCompacted = true)
+    val gone = row(0, "k", "a").copy(isCompacted = true)
+    val otherKey = row(6, "other", "a").copy(isCompacted = true)
+    for (strategy <- Seq(StatelessByOrigin, StatefulByOrigin)) {
+      assertEquals(
+        decisions(strategy, Seq(replacement, otherKey))(gone, replacement, otherKey),
+        Seq(gone -> Write, replacement -> Correct, otherKey -> Drop))
+    }
+  }
+
+  test("a missing row of a topic that is not compacted corrects nothing") {
+    val (missing, later) = (row(0, "k", "a"), row(5, "k", "b"))
+    for (strategy <- Seq(StatelessByOrigin, StatefulByOrigin)) {
+      assertEquals(decisions(strategy, Seq(later))(missing, later), Seq(missing -> Write, later -> Drop))
+    }
+  }
+
+  test("by content: equal matches are dropped as often as they are in the output, whatever completed them") {
+    val (first, again, other) = (row(0, "k", "a"), row(9, "k", "a"), row(1, "k", "b"))
+    val deduplicator = new DeduplicateByContent[TestRow](Seq(first.contentId, first.contentId, id("left")))
+    val decided = Seq(again, other, first, first).flatMap(deduplicator.offer)
+    assertEquals(decided.map(_.decision), Seq[Decision](Drop, Write, Drop, Write))
+    assertEquals(deduplicator.notReplayed, Seq(id("left")))
+  }
+
+  test("by content: what has not been replayed keeps its count") {
+    val deduplicator = new DeduplicateByContent[TestRow](Seq(id("a"), id("a"), id("a")))
+    deduplicator.offer(row(0, "k", "a"))
+    assertEquals(deduplicator.notReplayed, Seq(id("a"), id("a")))
+  }
+
+  test("decisions are counted") {
+    val deduplicator = of(StatefulByOrigin, Seq(row(0, "a", "1"), row(1, "b", "1"), row(2, "c", "1")))
+    Seq(row(0, "a", "1"), row(1, "b", "2"), row(2, "c", "1"), row(3, "d", "1")).foreach(deduplicator.offer)
+    assertEquals((deduplicator.dropped, deduplicator.corrected), (2L, 1L))
+  }
+
+  private def decisions(strategy: DeduplicationStrategy, written: Seq[TestRow])(
+      rows: TestRow*): Seq[(TestRow, Decision)] = {
+    val deduplicator = of(strategy, written)
+    (rows.flatMap(deduplicator.offer) ++ deduplicator.finish()).map(decided => decided.candidate -> decided.decision)
+  }
+
+  private def of(strategy: DeduplicationStrategy, written: Seq[TestRow]): Deduplicator[TestRow] =
+    Deduplicator.byOrigin(strategy, readBack(written))
+}
+
+object DeduplicatorSuite {
+
+  /** Keys and values are texts, and stand for their own hashes. */
+  final case class TestRow(source: SourcePartition, row: RowId, key: String, value: String, isCompacted: Boolean)
+      extends Candidate {
+    override def keyHash: Long = key.hashCode
+    override def contentHash: Long = s"$key=$value".hashCode
+    override def contentId: ContentId = id(value)
+  }
+
+  def id(text: String): ContentId = ContentId(text.hashCode, text.length)
+
+  def row(offset: Long, key: String, value: String, ordinal: Int = 0): TestRow =
+    TestRow(SourcePartition(0, "in", 0), RowId(offset, 0, ordinal), key, value, isCompacted = false)
+
+  def readBack(rows: Seq[TestRow]): WrittenRows = new WrittenRows(rows.zipWithIndex.map { case (row, sequence) =>
+    WrittenRow(row.source, row.row, WriterMark("query", 1, 0, sequence), row.keyHash, row.contentHash, None)
+  })
+}
