@@ -1,4 +1,4 @@
-"""The driver under test: all chosen workloads as queries of one session, so that one blow hits them all.
+"""The driver under test: all chosen workloads as queries of one session, so one fault hits them all.
 
 Runs as a process of its own (`python -m tailrace.chaos._app`), which the harness kills and starts again. A query that
 ends while the driver lives is started again here, from its checkpoint, as a supervisor would.

@@ -1,4 +1,4 @@
-"""What the driver says of itself: lines of its output that the harness picks from Spark's."""
+"""What the driver reports: marked lines of its output that the harness picks out of Spark's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Event:
 
 def tell(name: str, *, query: str = "", reason: str = "") -> None:
     told = json.dumps({"name": name, "at": time.monotonic(), "query": query, "reason": reason})
-    # At once with its end: several threads tell, and a line of two could not be read.
+    # In one write: several threads report, and their lines must not mix.
     sys.stdout.write(f"{MARK}{told}\n")
     sys.stdout.flush()
 

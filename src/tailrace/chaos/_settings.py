@@ -1,4 +1,4 @@
-"""What the harness tells the driver of the built-in queries, and both know of its checkpoints."""
+"""What the harness passes to the driver of the built-in queries, and where its checkpoints are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent: records made from their number alone, so that anyone can say what a record was."""
+"""The records that are sent. Each is a function of its number, so the expected output can be computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When which fault strikes: drawn from a seed, so that a run can be told beforehand and repeated."""
+"""The schedule of faults, drawn from a seed: it can be printed in advance and repeated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-# Longer than an epoch of five seconds, so that every moment of one is hit.
+# Longer than an epoch of five seconds, so faults hit every moment of one.
 LONGEST_CALM_S = 6.0
 
 

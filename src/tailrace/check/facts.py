@@ -1,4 +1,4 @@
-"""Everything that the rules of a check look at, gathered once: the plugin's description, settings, slots."""
+"""What the rules of a check look at, gathered once: the plugin's description, settings, slots."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Facts:
     running: Mapping[str, str] = field(default_factory=dict)
     """The other queries of the session that run now, by the id in their checkpoint: their names."""
     at_start: bool = False
-    """Somebody waits for the query to start."""
+    """The check is part of `start()`."""
     batch_ms: int | None = None
     """How long a batch takes, if it is a micro-batch query that runs."""
 
@@ -74,7 +74,7 @@ class Facts:
 
 
 def option(options: Mapping[str, str], name: str) -> str | None:
-    """Spark's options do not mind upper and lower case."""
+    """Spark's option names are case-insensitive."""
     return next((value for key, value in options.items() if key.lower() == name.lower()), None)
 
 
@@ -127,7 +127,7 @@ def facts_of(
     local = text if folder is None else text.replace(f'"line":"{folder.absolute()}/', '"line":"')
     described = from_json(QueryDescription, local)
     running = {str(active.id): active.name or str(active.id) for active in spark.streams.active}
-    # A query takes nothing away from itself, nor from the run that takes its place.
+    # A query does not compete with itself, nor with the run that replaces it.
     replaced = _id_of(query, described, running)
     running.pop(str(query.id) if isinstance(query, StreamingQuery) else "", None)
     batch_ms = _median_batch_ms(query) if isinstance(query, StreamingQuery) else None

@@ -1,4 +1,4 @@
-"""A user's own script, run without starting its streams: every query in it is checked instead."""
+"""Runs a user's script without starting its streams: every query in it is checked instead."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tailrace.check.start_hook import intercept
 from tailrace.check.stub_query import StubQuery
 from tailrace.errors import TailraceError
 
-# After a script has started a query: longer than it needs to start the next.
+# Longer than a script needs to start its next query.
 PATIENCE_S = 15.0
 NOT_THE_USERS = (
     str(Path(pyspark.__file__).parent),
@@ -65,7 +65,7 @@ def run_without_starting(script: Path, arguments: list[str], on_start: OnStart, 
             runpy.run_path(str(script), run_name="__main__")
             _join_threads()
         except _WaitsForEver:
-            # It has started what it starts, and now watches its queries or sleeps.
+            # It has started its queries, and now waits for them or sleeps.
             pass
         except SystemExit as end:
             if end.code not in (None, 0):

@@ -1,4 +1,4 @@
-"""The queries of a script, each as it would be started, beside those that it has started before."""
+"""Checks the queries of a script, each beside those that it started before."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ScriptQueries:
     micro_batch: list[str] = dataclasses.field(default_factory=list)
     """The lines that start queries with another trigger, which were not looked at."""
     failure: TailraceError | None = None
-    """What ended the script after it had started a query."""
+    """The error that ended the script after it had started a query."""
 
     @property
     def blocked(self) -> bool:
@@ -91,6 +91,6 @@ def shapes_in(script: Path, arguments: list[str], master: str | None = None) -> 
 
 
 def _beside(earlier: list[Holder], facts: Facts) -> Facts:
-    """The queries that the script has started before this one, and not stopped, hold their slots."""
+    """The queries that the script started before this one, and has not stopped, hold their slots."""
     slots = dataclasses.replace(facts.slots, holders=(*facts.slots.holders, *earlier))
     return dataclasses.replace(facts, slots=slots)

@@ -13,7 +13,7 @@ from tailrace._spark.slots import offered_slots
 
 @dataclass(frozen=True)
 class Holder:
-    """A real-time query that runs; it keeps its slots between two rows as well."""
+    """A running real-time query. It keeps its slots even while it waits for rows."""
 
     query_id: str
     name: str
@@ -45,7 +45,7 @@ _lock = threading.Lock()
 
 
 def remember(query: StreamingQuery, slots: int | None) -> None:
-    """A real-time query has been started with so many slots."""
+    """Record that a real-time query was started with this many slots."""
     if slots is not None:
         with _lock:
             _started[str(query.runId)] = (query, slots)

@@ -1,4 +1,4 @@
-"""What a script gets from `start()` when its streams are only looked at."""
+"""What `start()` returns to a script whose streams are only checked."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def _new_id() -> str:
 
 @dataclass
 class StubQuery:
-    """Stands for a query that was only looked at: it has ended, without an error and without a row."""
+    """Stands for a query that was only checked: it has ended, without an error and without a row."""
 
     name: str | None
     on_stop: Callable[[], None]
-    """The script would end the query here."""
+    """Called when the script stops the query."""
     id: str = field(default_factory=_new_id)
     runId: str = field(default_factory=_new_id)
     isActive: bool = False

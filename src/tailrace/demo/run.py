@@ -115,7 +115,7 @@ def _spark(stack: ExitStack) -> tuple[SparkSession, Path]:
 
 
 def _show_dashboard(spark: SparkSession, stack: ExitStack) -> None:
-    """The page tells what the queries do from inside; real-time ones only."""
+    """Serve the dashboard, which shows the real-time queries."""
     try:
         stack.callback(dashboard(spark).stop)
     except TailraceError as missing:

@@ -1,4 +1,4 @@
-"""The dashboard's colours, so that its page and these pictures look alike."""
+"""The dashboard's colours, which these pictures share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How wide a text will be in a font that only the viewer knows: an estimate that rather says too much."""
+"""An estimate, on the high side, of how wide a text is in a font that only the viewer knows."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How a real-time query ends well and comes back."""
+"""Draining and supervising real-time queries."""

@@ -1,4 +1,4 @@
-"""`drain`: end a query so that the next run goes on exactly where this one ended."""
+"""`drain`: end a query with everything committed, so the next run continues exactly where this one ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the supervisor knows of the running application: its queries, as its dashboard tells."""
+"""The health of the running application's queries, as its dashboard reports it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FailedQuery:
 
 
 class ApplicationHealth:
-    """Asks one application how its queries are, and remembers it for when nobody answers any more."""
+    """Polls one application, and keeps the last answer for when it no longer responds."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -40,7 +40,7 @@ class ApplicationHealth:
         self.has_queries = False
 
     def look(self) -> Health | None:
-        """The queries' health as of now; None if nobody answers, unless nobody has for a while."""
+        """The queries' current health. None if there is no answer; "no answer" if there has been none for a while."""
         address = self.address
         if address is None:
             return None

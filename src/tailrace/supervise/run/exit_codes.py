@@ -1,4 +1,4 @@
-"""What `tailrace run` ends with. 1 and 2 are those of every command: an error before the start, wrong usage."""
+"""The exit codes of `tailrace run`. 1 and 2 are those of every command: an error before the start, wrong usage."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from enum import IntEnum
 
 class ExitCode(IntEnum):
     OK = 0
-    """Drained, or the application ended by itself and well."""
+    """Drained, or the application ended by itself without an error."""
     HOPELESS = 3
-    """It failed in a way that no restart cures."""
+    """It failed in a way that a restart cannot fix."""
     RESTART_LIMIT = 4
     """It failed more often in a row than --restarts allows."""
     NOT_DRAINED = 5
-    """It was to end, but its epoch could not be committed in time: the next run repeats that."""
+    """Its epoch could not be committed in time: the next run replays it."""
 
 
 def after_signal(number: int) -> int:
-    """As a shell has it, for a run that was stopped at once: 130 for Ctrl-C, 143 for SIGTERM."""
+    """As in a shell, for a run that was stopped at once: 130 for Ctrl-C, 143 for SIGTERM."""
     return 128 + number

@@ -1,4 +1,4 @@
-"""The supervisor's own small server: it answers while the application is down, too."""
+"""The supervisor's health server. It answers even while the application is down."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tailrace.supervise.run.status import Status
 
 
 class HealthServer:
-    """`/health`: the supervisor lives. `/ready`: rows flow. Both say how the run fares."""
+    """`/health`: the supervisor runs. `/ready`: rows flow. Both return the state of the run."""
 
     def __init__(self, status: Status, host: str, port: int) -> None:
         handler: type[_Handler] = type("Handler", (_Handler,), {"status": status})

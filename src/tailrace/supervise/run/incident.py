@@ -1,4 +1,4 @@
-"""The report of an incident: what failed, at which record, what is read again, what was done about it."""
+"""The report of an incident: what failed, at which record, what is replayed, what was done about it."""
 
 from __future__ import annotations
 

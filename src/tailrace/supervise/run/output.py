@@ -1,4 +1,4 @@
-"""What an application prints: passed on, kept in a log of bounded size, and its end remembered."""
+"""What an application prints: passed on, logged up to a size, and its end kept for the report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PIECE_BYTES = 65_536
 
 
 class RotatingLog:
-    """A file for several threads; when it is full, a new one begins and the oldest goes."""
+    """A thread-safe log file. When it is full, a new one begins and the oldest is deleted."""
 
     def __init__(self, path: Path, largest_bytes: int = LARGEST_BYTES) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""How often and how soon an application is started again."""
+"""How often and how soon an application is restarted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Restarts:
-    """So many in a row; a run that was well for long enough makes them all available again."""
+    """A limit of restarts in a row. A run that stays healthy for long enough resets the counter."""
 
     limit: int
     first_delay_s: float = 2.0
@@ -18,11 +18,11 @@ class Restarts:
     used: int = 0
 
     def next_delay_s(self, chance: Callable[[], float] = random.random) -> float | None:
-        """How long to wait before the next one; None if there is none left."""
+        """How long to wait before the next restart; None if none is left."""
         if self.used >= self.limit:
             return None
         self.used += 1
-        # Twice as long each time; spread, so that not all applications of a cluster come back at the same moment.
+        # Doubled each time, with jitter: the applications of a cluster should not all restart at the same moment.
         full = min(self.longest_delay_s, self.first_delay_s * 2.0 ** min(self.used - 1, 30))
         return full * (0.5 + chance() / 2)
 

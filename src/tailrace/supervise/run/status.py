@@ -1,4 +1,4 @@
-"""How a run fares, for whoever asks its supervisor."""
+"""The state of a run, as the supervisor's health server reports it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Status:
 
     @property
     def is_ready(self) -> bool:
-        """Rows flow, as far as the application itself can tell."""
+        """True if rows flow, according to the application."""
         with self._lock:
             return self._state == State.RUNNING and self._queries.status in READY
 
