@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import enum
 import importlib
 import inspect
 import textwrap
@@ -78,13 +79,18 @@ def _class(name: str, cls: type) -> Iterator[str]:
         yield f"Subclass of `{'`, `'.join(bases)}`."
     yield markdown(text)
     yield _parameters(parameters)
-    if members := [*_fields(cls), *_members(cls)]:
+    if members := [*_values(cls), *_fields(cls), *_members(cls)]:
         yield "\n".join(["Members:\n", *members])
 
 
 def _parameters(parameters: dict[str, str]) -> str:
     lines = [f"- `{name}`: {what}" for name, what in parameters.items()]
     return "\n".join(["Parameters:\n", *lines]) if lines else ""
+
+
+def _values(cls: type) -> Iterator[str]:
+    if issubclass(cls, enum.Enum):
+        yield from (f"- `{one.name}`: `{_value(one.value)}`" for one in cls)
 
 
 def _fields(cls: type) -> Iterator[str]:
