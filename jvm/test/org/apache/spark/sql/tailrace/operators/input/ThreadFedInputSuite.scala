@@ -85,9 +85,12 @@ class ThreadFedInputSuite extends munit.FunSuite {
   }
 
   test("the end of the task frees a reader that waits for room") {
-    val context = TaskContext.empty()
-    val input = new ThreadFedInput(Seq(rows(Iterator.from(1))), "test", context)
+    // One row is taken and 1024 fill the queue, so the reader waits with the next one.
+    val (context, read) = (TaskContext.empty(), new CountDownLatch(1026))
+    val source = Iterator.from(1).tapEach(_ => read.countDown())
+    val input = new ThreadFedInput(Seq(rows(source)), "test", context)
     assertEquals(input.next().row.getInt(0), 1)
+    assert(read.await(LongMs, TimeUnit.MILLISECONDS))
     context.markTaskCompleted(None)
     assertEquals(input.poll(0).row.getInt(0), 2)
   }
