@@ -153,7 +153,7 @@ def test_a_batch_is_one_moment(spark: SparkSession) -> None:
     [
         (["nobody"], "10 minutes", "no column 'nobody'"),
         ([], "10 minutes", "the list of columns is empty"),
-        ([F.col], "10 minutes", "by their names"),
+        ([F.col], "10 minutes", "must be given by name"),
         (["tags"], "10 minutes", "a map"),
         (["id"], "soon", "'soon', which is not a duration"),
         (["id"], 600, "'600', which is not a duration"),
