@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-from tailrace._process.process_table import all_processes, find_process
+import psutil
+
+from tailrace._process.process_table import find_process
 from tests.helpers.waiting import stretched
 
 Completed = subprocess.CompletedProcess[str]
@@ -56,18 +57,12 @@ def command_line(pid: int) -> str:
 
 
 def environment(pid: int) -> dict[str, str]:
-    pairs = Path(f"/proc/{pid}/environ").read_text(errors="replace").split("\0")
-    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+    return dict(psutil.Process(pid).environ())
 
 
 def descendants(pid: int) -> set[int]:
     """The processes that a process has started, and theirs."""
-    children: dict[int, set[int]] = {}
-    for process in all_processes():
-        children.setdefault(process.parent, set()).add(process.pid)
-    found: set[int] = set()
-    waiting = {pid}
-    while waiting:
-        waiting = set().union(*(children.get(parent, set()) for parent in waiting))
-        found |= waiting
-    return found
+    try:
+        return {child.pid for child in psutil.Process(pid).children(recursive=True)}
+    except psutil.NoSuchProcess:
+        return set()

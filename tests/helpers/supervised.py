@@ -14,6 +14,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tailrace._process.process_table import all_processes
 from tests.helpers.processes import environment, tailrace_command
 from tests.helpers.waiting import stretched, until
@@ -97,7 +99,7 @@ class SupervisedRun:
         """All that were started with our mark in their environment, whoever their parent is now."""
         found = []
         for process in all_processes():
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(psutil.Error):
                 if environment(process.pid).get(MARK) == self._mark:
                     found.append(process.pid)
         return found
