@@ -23,6 +23,7 @@ from tailrace.errors import TailraceError
 SOURCES = build.ROOT / "jvm" / "test"
 CLASSES = build.ROOT / "build" / "jvm-test"
 RUNNER = "tailrace.RunSuites"
+LOGGING = SOURCES / "log4j2.properties"
 MUNIT = JarSet(
     name="munit", coordinates=("org.scalameta:munit_2.13:1.2.4",), transitive=True, variable="TAILRACE_MUNIT"
 )
@@ -82,7 +83,8 @@ def run(pattern: str) -> int:
         raise build.BuildError(f"no suite has '{pattern}' in its name")
     jars = os.pathsep.join(map(str, classpath()))
     classes = compiled(jars)
-    java = [build.java_command(), "-XX:TieredStopAtLevel=1", "-cp", os.pathsep.join([str(classes), jars])]
+    java = [build.java_command(), "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={LOGGING}"]
+    java += ["-cp", os.pathsep.join([str(classes), jars])]
     environment = os.environ if sys.stdout.isatty() else {**os.environ, "NO_COLOR": "1"}
     try:
         return subprocess.run([*java, RUNNER, *selected], check=False, timeout=TIMEOUT_S, env=environment).returncode
