@@ -12,7 +12,8 @@ class OriginCheck extends ForeachWriter[Row] {
   override def process(row: Row): Unit = {
     val current = CurrentRow.ofThisTask()
     val said = s"${row.getAs[String]("t")}/${row.getAs[Int]("p")}/${row.getAs[Long]("o")}"
-    val known = current.partitions.get(current.partitionIndex).map(at => s"${at.topic}/${at.partition}/${current.offset}")
+    val known =
+      current.partitions.get(current.partitionIndex).map(at => s"${at.topic}/${at.partition}/${current.offset}")
     OriginCheck.rows.incrementAndGet()
     if (known.isEmpty) {
       OriginCheck.unknown.incrementAndGet()

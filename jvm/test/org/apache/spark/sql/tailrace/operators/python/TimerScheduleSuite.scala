@@ -47,12 +47,12 @@ class TimerScheduleSuite extends munit.FunSuite with ManualTime {
 
   test("timers that are registered while others fire are not forgotten") {
     val timers = new Bench()
-    timers.register(100, 900)
+    timers.register(50, 100, 900)
     clock().setTime(100)
     val due = timers.expired(100)
-    assertEquals(due.next(), 100L)
+    assertEquals(due.next(), 50L)
     timers.register(400)
-    assert(!due.hasNext)
+    assertEquals(due.toList, List(100L))
     assertEquals(timers.schedule.msUntilDue(), 300L)
   }
 
@@ -156,7 +156,8 @@ class TimerScheduleSuite extends munit.FunSuite with ManualTime {
     def expired(untilMs: Long): Iterator[Long] = schedule.expired(
       { floor =>
         floors += floor
-        timers.iteratorFrom(floor.fold(Long.MinValue)(_ + 1)).map("key" -> _)
+        // As a store's, the scan does not see what is registered meanwhile.
+        timers.rangeFrom(floor.fold(Long.MinValue)(_ + 1)).toList.iterator.map("key" -> _)
       },
       untilMs).map(_._2)
 
