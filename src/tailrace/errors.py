@@ -151,7 +151,7 @@ class QueryRefusedError(TailraceError):
 class NotReadyError(TailraceError):
     """Too early: the same call can succeed later."""
 
-    codes = frozenset({"TAILRACE_NO_FIGURES"})
+    codes = frozenset({"TAILRACE_NO_FIGURES", "TAILRACE_SLOTS_NOT_RELEASED"})
 
 
 class BrokerError(TailraceError):

@@ -16,6 +16,16 @@ def busy_slots(spark: SparkSession) -> int:
     return sum(int(executor.activeTasks()) for executor in _executors(spark))
 
 
+def cancelled_tasks(spark: SparkSession) -> dict[str, int]:
+    """How many tasks still run though their job was cancelled, by executor; empty if there are none."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
+    wanted = sum(stage.numActiveTasks for stage in stages if stage is not None)
+    running = {str(executor.id()): int(executor.activeTasks()) for executor in _executors(spark)}
+    # Spark does not say which tasks of an executor were cancelled, only how many tasks its live stages have.
+    return {executor: count for executor, count in running.items() if count} if sum(running.values()) > wanted else {}
+
+
 def free_slots(spark: SparkSession) -> int:
     return _registered_slots(spark) - busy_slots(spark)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -41,6 +42,7 @@ class Slots:
 
 
 _started: dict[str, tuple[StreamingQuery, int]] = {}
+_ended: deque[str] = deque(maxlen=3)
 _lock = threading.Lock()
 
 
@@ -51,12 +53,25 @@ def remember(query: StreamingQuery, slots: int | None) -> None:
             _started[str(query.runId)] = (query, slots)
 
 
+def ended_queries() -> list[str]:
+    """The names of the real-time queries that ended last."""
+    with _lock:
+        return list(_ended)
+
+
 def slots_of(spark: SparkSession) -> Slots:
     with _lock:
         for run_id in [run_id for run_id, (query, _) in _started.items() if not _is_active(query)]:
-            del _started[run_id]
+            _ended.append(_name_of(_started.pop(run_id)[0]))
         holders = [Holder(str(query.id), query.name or str(query.id), slots) for query, slots in _started.values()]
     return Slots(str(spark.sparkContext.master), offered_slots(spark), tuple(holders))
+
+
+def _name_of(query: StreamingQuery) -> str:
+    try:
+        return query.name or str(query.id)
+    except Exception:
+        return "unknown"
 
 
 def _is_active(query: StreamingQuery) -> bool:

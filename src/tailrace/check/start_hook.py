@@ -1,4 +1,4 @@
-"""`start()` of a real-time query checks the query first.
+"""`start()` of a real-time query checks the query first, and waits for task slots that are about to be free.
 
 Python users start queries through PySpark's writer, so the check is installed there, once per process. Queries that
 are started in another way still meet the plugin's own checks.
@@ -18,6 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tailrace._spark.plugin import is_loaded
 from tailrace.check.check import verdict_on
 from tailrace.check.facts import facts_of, preflight_of
+from tailrace.check.slot_wait import wait_for_slots
 from tailrace.check.slots import remember
 from tailrace.check.verdict import Verdict
 from tailrace.contract.findings import Finding, Severity
@@ -71,6 +72,7 @@ def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> S
     if verdict is not None:
         verdict.raise_if_blocked()
         _log_once(verdict)
+        wait_for_slots(writer._spark, verdict.shape.slots)
     query = start()
     report_query(query)
     if verdict is not None:

@@ -19,7 +19,6 @@ from tailrace._process.console import console, working
 from tailrace._process.paths import log_file
 from tailrace._spark import maven
 from tailrace._spark.logged_session import start_with_log
-from tailrace._spark.slots import busy_slots
 from tailrace.contract.snapshot import BoundaryPause
 from tailrace.dashboard.application import dashboard
 from tailrace.demo.model import FraudModel, train
@@ -211,7 +210,6 @@ class _Run:
 
     @contextmanager
     def _query(self, epoch: str | None) -> Iterator[tuple[StreamingQuery, LoadTest]]:
-        self._wait_for_free_slots()
         payments, decisions = self.topics.new_pair()
         decided = decide(read_payments(self.spark, self.bootstrap_servers, payments), self.model)
         checkpoint = str(self.folder / decisions)
@@ -225,18 +223,6 @@ class _Run:
                 yield query, load
         finally:
             _stop(query.stop)
-
-    def _wait_for_free_slots(self) -> None:
-        """Until the tasks of the query before have ended: `stop()` returns while they may still run.
-
-        Spark does not count them when it admits a real-time query, which then starves without a word.
-        """
-        deadline = time.monotonic() + 90
-        while busy_slots(self.spark):
-            time.sleep(0.05)
-            if time.monotonic() > deadline:
-                problem = "tasks of a stopped query still run after 90 s and hold their slots."
-                raise TailraceError("TAILRACE_QUERY_FAILED", problem, "read Spark's log.")
 
     def _load(self, payments: str, decisions: str, *, folds: bool) -> LoadTest:
         return LoadTest(

@@ -37,6 +37,12 @@ object TailraceConf {
     "Move the watermark within an epoch, and stop waiting for a source partition that has been silent for this long.",
     "guide/watermarks.md")
 
+  val StartSlotWait: Setting[Long] = duration(
+    "start.slotWait",
+    Some("30s"),
+    "How long `start()` waits for tasks of a stopped query to release their slots.",
+    "guide/quickstart.md")
+
   val WarmupEpochs: Setting[Int] = number(
     "warmup.epochs",
     Some(5),
@@ -100,6 +106,7 @@ object TailraceConf {
     LatencyEnabled,
     PythonTimeout,
     WatermarkIdleAfter,
+    StartSlotWait,
     WarmupEpochs,
     WarmupPythonWorkers,
     CheckpointFsync,
