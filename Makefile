@@ -20,7 +20,7 @@ test: plugin $(CLASSES) ## Pass the tests (ARGS="tests/unit" for some of them).
 
 unit: plugin $(CLASSES) ## Pass the unit tests: jvm/test, then tests/unit (ARGS="-k origin" for some of the latter).
 	$(BIN)/python jvm/test.py
-	@if [ -d tests/unit ]; then $(BIN)/pytest tests/unit $(ARGS); fi
+	$(BIN)/pytest tests/unit $(ARGS)
 
 chaos: plugin ## Pass the long tests: kills, clusters, comparisons.
 	SPARK_SUBMIT_OPTS= $(BIN)/pytest -m chaos $(ARGS)
