@@ -1,1 +1,1 @@
-"""The embedded Kafka broker: one KRaft node on 127.0.0.1, in a JVM of its own."""
+"""The embedded Kafka broker: one KRaft node on 127.0.0.1, in its own JVM."""

@@ -1,4 +1,4 @@
-"""What is asked of any Kafka cluster: does it answer, create a topic, delete one."""
+"""Requests to any Kafka cluster: ping it, create topics, delete topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLUSTER_DEFAULT = -1  # the cluster's default replication factor
 
 
 class _Silent:
-    """librdkafka reports each refused connection; while we wait for a broker that is no news."""
+    """Drops librdkafka's log, which reports every refused connection while we wait for a broker."""
 
     def log(self, *_arguments: object) -> None:
         pass
@@ -27,7 +27,7 @@ SILENT = _Silent()
 
 
 def create_topics(bootstrap_servers: str, names: Iterable[str], *, partitions: int = 1) -> None:
-    """Create topics and wait until every one of them has its leaders; existing topics are an error."""
+    """Create topics and wait until every partition has a leader. An existing topic is an error."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     wanted = list(names)
     for name, future in admin.create_topics([NewTopic(name, partitions, CLUSTER_DEFAULT) for name in wanted]).items():
@@ -57,7 +57,7 @@ def create_topics(bootstrap_servers: str, names: Iterable[str], *, partitions: i
 
 
 def delete_topics(bootstrap_servers: str, names: Iterable[str]) -> list[str]:
-    """Delete topics; gives the names of those that are still there."""
+    """Delete topics, and return the names of those that could not be deleted."""
     left = []
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
     for name, future in admin.delete_topics(list(names), request_timeout=10).items():
@@ -69,7 +69,7 @@ def delete_topics(bootstrap_servers: str, names: Iterable[str]) -> list[str]:
 
 
 def require_broker(bootstrap_servers: str, *, timeout_s: float = 5) -> int:
-    """The number of brokers that answer; an error that names the address if none does."""
+    """Return the number of brokers that answer, or raise an error that names the address."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
     try:
         return len(admin.list_topics(timeout=timeout_s).brokers)

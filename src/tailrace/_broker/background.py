@@ -44,7 +44,7 @@ class BackgroundBroker:
 
 
 def start(*, port: int | None = None) -> BackgroundBroker:
-    """The running broker, or a new one. Two commands at the same time start only one."""
+    """Return the running broker, or start one. Two concurrent commands start only one."""
     with (state_folder("kafka") / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         running = status()
@@ -67,7 +67,7 @@ def _start(port: int | None) -> BackgroundBroker:
         process = launch(folder, jars, log, owned=False)
         broker = BackgroundBroker(process.pid, chosen, str(folder), str(log))
         try:
-            # Recorded before it is ready: a later command finds it even if this one is killed.
+            # Recorded before it is ready, so a later command finds it even if this one is killed.
             _state_file().write_text(json.dumps(dataclasses.asdict(broker)), encoding="utf-8")
             wait_until_ready(process, f"{HOST}:{chosen}", log)
         except BaseException:
@@ -81,7 +81,7 @@ def _start(port: int | None) -> BackgroundBroker:
 
 
 def status() -> BackgroundBroker | None:
-    """The running broker, if there is one. What a dead one left behind is removed."""
+    """Return the running broker, if there is one, and remove what a dead one left behind."""
     try:
         broker = BackgroundBroker(**json.loads(_state_file().read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -101,7 +101,7 @@ def stop() -> None:
     while _is_running(broker):
         with contextlib.suppress(ProcessLookupError):
             os.kill(broker.pid, sign)
-        # Signal 0 only asks whether it still runs.
+        # Signal 0 only checks whether it still runs.
         sign = int(signal.SIGKILL) if time.monotonic() > deadline else 0
         time.sleep(0.1)
     _forget(broker)
@@ -149,6 +149,6 @@ def _forget(broker: BackgroundBroker) -> None:
 
 
 def _is_running(broker: BackgroundBroker) -> bool:
-    """A process with the broker's id that was started on the broker's folder: ids are reused."""
+    """True for a process with the broker's id that was started on the broker's folder: ids are reused."""
     process = find_process(broker.pid)
     return process is not None and broker.folder in process.command

@@ -27,7 +27,7 @@ JVM_FLAGS = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=
 
 
 def launch(folder: Path, jars: list[Path], log: Path, *, owned: bool) -> subprocess.Popen[bytes]:
-    """Start a broker on `folder`, which has its properties; an owned one ends when this process does."""
+    """Start a broker on `folder`, which holds its properties. An owned broker ends with this process."""
     scala_library = spark_jars().glob("scala-library-*.jar")
     class_path = os.pathsep.join(map(str, [plugin_jar(), *jars, *scala_library]))
     has_data = (folder / "data" / "meta.properties").exists()
@@ -43,7 +43,7 @@ def launch(folder: Path, jars: list[Path], log: Path, *, owned: bool) -> subproc
             stdin=subprocess.PIPE if owned else subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # Ctrl-C in the terminal is for the owner, which then closes the broker in its own order.
+            # Ctrl-C in the terminal is for the owner, which then stops the broker when it is ready to.
             start_new_session=True,
         )
 

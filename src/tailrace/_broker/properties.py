@@ -10,7 +10,7 @@ from tailrace._broker.ports import HOST
 
 @dataclass(frozen=True)
 class Listener:
-    """A port that the broker listens on, and the one that it tells its clients to come to."""
+    """A port that the broker listens on, and the one that it advertises to its clients."""
 
     name: str
     port: int
@@ -42,7 +42,7 @@ def _server_properties(data: Path, listeners: list[Listener], controller_port: i
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": f"1@{HOST}:{controller_port}",
         "log.dirs": str(data),
-        # One node: every internal topic has one replica, and few partitions so that it starts fast.
+        # One node: every internal topic has one replica, and few partitions for a fast start.
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.replication.factor": "1",

@@ -1,1 +1,1 @@
-"""Processes that end with their owner, folders, the terminal."""
+"""Owned processes, folders and the terminal."""

@@ -1,4 +1,4 @@
-"""The terminal: progress and messages on standard error, colour only where a person looks."""
+"""The terminal: progress and messages on standard error, with colour only for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ console = Console(stderr=True, highlight=False)
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show that something slow goes on: a spinner on a terminal, else one line when it is done."""
+    """Show that something slow is in progress: a spinner on a terminal, or else one line when it is done."""
     begun = time.monotonic()
     if console.is_terminal:
         with console.status(what):

@@ -21,7 +21,7 @@ class Served:
 def announce(url: str, application: str, token: str = "") -> Path:
     """Leave a note for other commands of this user; delete it when the dashboard ends."""
     note = state_folder("dashboards") / f"{os.getpid()}-{url.rpartition(':')[2].strip('/')}.json"
-    # Private from the first byte on: it holds the token.
+    # Private from the first byte, because it holds the token.
     note.unlink(missing_ok=True)
     note.touch(mode=0o600, exist_ok=False)
     note.write_text(json.dumps(asdict(Served(url, application, os.getpid(), token))), encoding="utf-8")
@@ -29,7 +29,7 @@ def announce(url: str, application: str, token: str = "") -> Path:
 
 
 def find() -> list[Served]:
-    """All that are there, the newest last; notes of processes that are gone are removed."""
+    """All running dashboards, the newest last. Removes the notes of processes that are gone."""
     found = []
     for note in sorted(state_folder("dashboards").glob("*.json"), key=_age):
         try:

@@ -6,10 +6,10 @@ import ipaddress
 
 
 class HostGuard:
-    """Refuses requests for foreign names while a server listens on the loopback address only.
+    """Refuses requests for foreign names while a server listens only on the loopback address.
 
-    A page elsewhere can let its own name point to 127.0.0.1 (DNS rebinding) and so read what is meant for this machine
-    only. Its requests carry that name in the Host header; an address or `localhost` cannot be faked like that.
+    A foreign page can point its own name to 127.0.0.1 (DNS rebinding) and read what is meant only for this machine.
+    Its requests carry that name in the Host header; an address or `localhost` cannot be faked like that.
     """
 
     def __init__(self, host: str, address: str) -> None:

@@ -1,4 +1,4 @@
-"""Requests to servers of our own."""
+"""Requests to our own servers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tailrace.errors import DashboardUnreachableError
 
 
 def open_url(request: urllib.request.Request | str, timeout_s: float) -> Any:
-    """As `urlopen`, but what is on this machine is not asked for through the environment's proxy."""
+    """Like `urlopen`, but requests to this machine bypass the environment's proxy."""
     url = request if isinstance(request, str) else request.full_url
     handlers = [urllib.request.ProxyHandler({})] if _is_here(urllib.parse.urlsplit(url).hostname or "") else []
     return urllib.request.build_opener(*handlers).open(request, timeout=timeout_s)

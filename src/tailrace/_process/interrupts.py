@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment when it would leave something behind."""
+"""Delay Ctrl-C while it would leave something behind."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from types import FrameType
 def interrupts_deferred() -> Iterator[None]:
     """Let a short piece of work finish before Ctrl-C or SIGTERM ends it.
 
-    PySpark launches its JVM in such a piece: interrupted in the middle, it forgets the JVM, which then
-    runs on without an owner.
+    PySpark's launch of its JVM is one example: if interrupted, PySpark forgets the JVM, which keeps running without an
+    owner.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

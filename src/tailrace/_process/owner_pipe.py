@@ -1,4 +1,4 @@
-"""The owner pipe: a child process ends when its owner does, however the owner ends.
+"""The owner pipe: a child process ends when its owner does, whatever ends the owner.
 
 The owner holds the writing end of the child's standard input open. It closes with the owner, even after SIGKILL, and
 the child sees the end of its input. The broker's JVM does the same in `OwnedBroker.scala`.

@@ -1,4 +1,4 @@
-"""Where Tailrace keeps what outlives a command: caches, state, logs. Never the user's folder."""
+"""Where Tailrace keeps what outlives a command: caches, state and logs, never in the user's working folder."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def _private(folder: Path) -> Path:
 
 
 def cache_folder(name: str) -> Path:
-    """Things that can be made again: resolved jars, reports of past demos."""
+    """What can be recreated: resolved jars, reports of past demos."""
     override = os.environ.get("TAILRACE_CACHE")
     root = Path(override) if override else _home("XDG_CACHE_HOME", ".cache") / "tailrace"
     return _private(root / name)
 
 
 def state_folder(name: str) -> Path:
-    """Things a later command must find again: the broker started in the background."""
+    """What a later command must find, such as the broker in the background."""
     override = os.environ.get("TAILRACE_STATE")
     root = Path(override) if override else _home("XDG_STATE_HOME", ".local/state") / "tailrace"
     return _private(root / name)

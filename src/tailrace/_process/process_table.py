@@ -39,8 +39,8 @@ def all_processes() -> Iterator[Process]:
 def members_of_session(session: int) -> list[Process]:
     """All running processes of a session, by their id.
 
-    Not those of the process group, which Spark's Python daemons leave, nor only the children: a process whose parent
-    has ended has another parent.
+    The process group would miss Spark's Python daemons, which leave it. The children would miss processes whose parent
+    has ended.
     """
     members = [process for process in all_processes() if _session_of(process.pid) == session]
     return sorted(members, key=lambda process: process.pid)
@@ -54,7 +54,7 @@ def _session_of(pid: int) -> int | None:
 
 
 def _described(process: psutil.Process) -> Process | None:
-    """None for a zombie: it has ended, and only its parent has not noticed."""
+    """None for a zombie: it has ended, but its parent has not reaped it yet."""
     with process.oneshot():
         if process.status() == psutil.STATUS_ZOMBIE:
             return None

@@ -1,1 +1,1 @@
-"""What stands between Python and Spark: jars, Java, settings, task slots, the plugin."""
+"""The layer between Python and Spark: jars, Java, settings, task slots, the plugin."""

@@ -11,11 +11,11 @@ from typing import Any
 from pyspark import SparkContext
 
 OPTIONS_KEY = "spark.driver.extraJavaOptions"
-# Less work per write to memory than G1, Java's default for servers: docs/benchmarks/epoch-boundaries.md.
+# It does less work per memory write than G1, Java's default for servers: docs/benchmarks/epoch-boundaries.md.
 COLLECTOR = "-XX:+UseParallelGC"
 
 _ANY_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
-# Other places from which a JVM takes options. With two collectors it does not start.
+# Other places that a JVM takes options from. It does not start with two collectors.
 _VARIABLES = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _OPTIONS_KEYS = (OPTIONS_KEY, "spark.driver.defaultJavaOptions")
 
@@ -24,14 +24,14 @@ _warned = False
 
 
 def driver_options(conf: Mapping[str, str]) -> dict[str, str]:
-    """The user's own options for the driver's JVM and ours, unless the user has chosen a collector."""
+    """The user's options for the driver's JVM, plus ours unless the user has chosen a collector."""
     if _names_collector(conf):
         return {}
     return {OPTIONS_KEY: f"{conf.get(OPTIONS_KEY, '')} {COLLECTOR}".strip()}
 
 
 def warn_if_too_late(conf: Mapping[str, str]) -> None:
-    """Warn if the JVM already runs: it takes no more options."""
+    """Warn if the JVM already runs, because it takes no more options then."""
     global _warned
     jvm: Any = SparkContext._jvm
     arguments = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()

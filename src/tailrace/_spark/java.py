@@ -1,4 +1,4 @@
-"""Find Java as PySpark does; a clear error if it is missing or too old."""
+"""Find Java as PySpark does, with a clear error if it is missing or too old."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def find_java() -> Java:
         ) from None
     match = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)
     if match is None:
-        raise TailraceError("TAILRACE_JAVA_MISSING", f"{command} (from {found_by}) does not answer as a Java.", FIX)
+        raise TailraceError("TAILRACE_JAVA_MISSING", f"{command} (from {found_by}) printed no Java version.", FIX)
     return Java(command, match[1], found_by)
 
 

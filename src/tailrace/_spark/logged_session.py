@@ -15,9 +15,9 @@ from tailrace.errors import TailraceError
 
 
 def start_with_log(builder: SparkSession.Builder, log: Path) -> SparkSession:
-    """The builder's session; everything that the JVM prints goes to `log`.
+    """Create the builder's session and send everything the JVM prints to `log`.
 
-    A JVM that already runs keeps its output where it is.
+    A JVM that already runs keeps its output.
     """
     _log_interrupted_calls_to(log)
     try:
@@ -37,8 +37,8 @@ def start_with_log(builder: SparkSession.Builder, log: Path) -> SparkSession:
 
 
 def _log_interrupted_calls_to(log: Path) -> None:
-    """Ctrl-C in the middle of a call into the JVM: Py4J reports the broken call, with a stack trace, as an error.
+    """Log to `log` what Py4J reports of a call that Ctrl-C interrupted: an error with a stack trace.
 
-    It does so through the root logger, which without a handler would get one that writes to the terminal.
+    Py4J uses the root logger, which would write to the terminal if it had no handler.
     """
     logging.getLogger().addHandler(logging.FileHandler(log, delay=True))

@@ -21,13 +21,13 @@ from tailrace._spark.user_conf import user_conf
 from tailrace.errors import TailraceError
 
 ATTEMPTS = 3
-# For all attempts together: a firewall that swallows packets must not hold the user for long.
+# For all attempts together: a firewall that drops packets must not hold the user up for long.
 GIVE_UP_AFTER_S = 300
 
 
 @dataclass(frozen=True)
 class JarSet:
-    """Jars that are resolved together; `variable` lets a user pin other coordinates."""
+    """Jars that are resolved together. The environment variable `variable` pins other coordinates."""
 
     name: str
     coordinates: tuple[str, ...]
@@ -41,8 +41,8 @@ class JarSet:
         return JarSet(self.name, tuple(part.strip() for part in override.split(",")), self.transitive, self.variable)
 
 
-# Resolved one by one: the newest connector and token provider that are published and run on Spark
-# 4.3.0, and the client and pool that they were built with.
+# Resolved one by one: the newest published connector and token provider that run on Spark 4.3.0, and the client
+# and pool that they were built with.
 KAFKA_CONNECTOR = JarSet(
     name="Kafka connector",
     coordinates=(
@@ -66,7 +66,7 @@ KAFKA_BROKER = JarSet(
 
 @dataclass(frozen=True)
 class IvyOptions:
-    """The user's own settings for Spark's Ivy, taken from the Spark configuration."""
+    """The user's settings for Spark's Ivy, from the Spark configuration."""
 
     settings: str | None = None
     home: str | None = None
@@ -97,7 +97,7 @@ def cached(jar_set: JarSet, ivy: IvyOptions) -> list[Path] | None:
 
 
 def resolve(jar_set: JarSet, ivy: IvyOptions | None = None) -> list[Path]:
-    """The jars' paths; downloads them if they are not at hand, with a progress line on stderr."""
+    """Return the jars' paths. Missing jars are downloaded, with a progress line on stderr."""
     wanted = jar_set.pinned()
     ivy = ivy or IvyOptions.of_user()
     with _one_at_a_time():
@@ -116,12 +116,12 @@ def _index_file(jar_set: JarSet, ivy: IvyOptions) -> Path:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    # Two Ivys on one cold cache corrupt each other's files.
+    # Two Ivy processes on one cold cache corrupt each other's files.
     with (cache_folder("jars") / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            with working("Waiting for another process that fetches jars"):
+            with working("Waiting for another process to fetch jars"):
                 fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -141,7 +141,7 @@ def _download(jar_set: JarSet, ivy: IvyOptions) -> list[Path]:
     ]
     deadline = time.monotonic() + GIVE_UP_AFTER_S
     for attempt in range(ATTEMPTS):
-        # On a cold cache a first attempt may fail for no reason that lasts.
+        # On a cold cache, the first attempt may fail for a transient reason.
         time.sleep(attempt)
         with log.open("a", encoding="utf-8") as output:
             try:
@@ -161,7 +161,7 @@ def _download(jar_set: JarSet, ivy: IvyOptions) -> list[Path]:
     raise TailraceError(
         "TAILRACE_JARS_UNREACHABLE",
         f"the {jar_set.name}'s jars are not cached and could not be downloaded "
-        f"({', '.join(jar_set.coordinates)}); what Ivy said is in {log}",
+        f"({', '.join(jar_set.coordinates)}); Ivy's output is in {log}",
         "connect to the network for the first run (later runs work offline), or name a reachable mirror with "
         "the Spark setting spark.jars.ivySettings or spark.jars.repositories.",
     )

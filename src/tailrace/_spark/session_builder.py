@@ -38,7 +38,7 @@ OnSession = Callable[[SparkSession], None]
 
 
 class RealTimeBuilder(SparkSession.Builder):
-    """A session builder that starts Spark only together with the plugin, and otherwise raises an error."""
+    """A session builder that starts Spark with the plugin, or else raises an error."""
 
     _kafka_connector = True
     _on_session: OnSession | None = None
@@ -51,7 +51,7 @@ class RealTimeBuilder(SparkSession.Builder):
 
         :param on_session: called with each session that this builder returns.
         """
-        # Shared, not copied: what is set on either builder later holds for both.
+        # Shared, not copied: what is set later on either builder applies to both.
         completed = cls()
         completed._options = builder._options
         completed._kafka_connector = kafka_connector
@@ -99,7 +99,7 @@ class RealTimeBuilder(SparkSession.Builder):
         self._options.update(options | {key: value for key, value in defaults.items() if key not in conf})
 
     def _prepare_jvm(self) -> None:
-        # Again: the user may have set more options after `configure`.
+        # Once more: the user may have set more options after `configure`.
         self._complete()
         if SparkContext._active_spark_context is None:
             _same_python_for_local_workers(user_conf(self._options))
@@ -123,15 +123,15 @@ def _merged(users: str | None, ours: Iterable[str]) -> str:
 
 
 def _cores_of_local_cluster(conf: Mapping[str, str]) -> dict[str, str]:
-    """What to wait for before the first query; other masters are told by the user."""
+    """The cores to wait for before the first query. With other masters, the user sets them."""
     size = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", conf.get("spark.master", ""))
     return {"spark.cores.max": str(int(size[1]) * int(size[2]))} if size else {}
 
 
 def _same_python_for_local_workers(conf: Mapping[str, str]) -> None:
-    """Let workers on this machine run the interpreter that runs us, with the packages that are installed for it.
+    """Let workers on this machine run this interpreter, with its installed packages.
 
-    PySpark's default is whatever `python3` is on the PATH, which is another one unless the environment is activated.
+    PySpark's default is the `python3` on the PATH, which is a different one unless the environment is activated.
     """
     if conf.get("spark.master", "local").startswith("local") and "spark.pyspark.python" not in conf:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -145,8 +145,8 @@ def _names_kafka_connector(conf: Mapping[str, str]) -> bool:
 def _add_to_driver(jars: str) -> None:
     """Put the jars on the class path of a driver JVM that was started without them.
 
-    spark-submit starts the JVM before the user's script runs, and a stopped session leaves its JVM
-    behind: in both cases `spark.jars` comes too late for the driver, though not for executors.
+    spark-submit starts the JVM before the user's script runs, and a stopped session leaves its JVM behind. In both
+    cases `spark.jars` comes too late for the driver, though not for the executors.
     """
     jvm: Any = SparkContext._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
@@ -182,7 +182,7 @@ def _refuse_running_session_without_plugin() -> None:
 
 @contextmanager
 def _plugin_errors_raised() -> Iterator[None]:
-    """Raise what the plugin refuses while Spark starts as an error of its own; it arrives inside a JVM stack trace."""
+    """Raise the plugin's own error during Spark's start, which arrives inside a JVM stack trace."""
     try:
         yield
     except (Py4JJavaError, CapturedException) as failure:

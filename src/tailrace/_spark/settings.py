@@ -17,7 +17,7 @@ PRINTER_CLASS = "org.apache.spark.sql.tailrace.conf.PrintSettings"
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting; `doc` is empty if it is not for users."""
+    """One setting. `doc` is empty if the setting is not for users."""
 
     key: str
     kind: str
@@ -45,7 +45,7 @@ def value_of(spark: SparkSession, key: str) -> str | None:
 
 
 def default_or_value_of(spark: SparkSession, key: str) -> str:
-    """Of a setting that has a default."""
+    """The value of a setting that has a default."""
     value = value_of(spark, key)
     if value is None:
         raise KeyError(key)

@@ -7,22 +7,22 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-# Executors of a cluster that promises no number come one after the other.
+# If a cluster does not announce its number of executors, they register one after the other.
 SETTLED_AFTER_S, PATIENCE_S = 1.0, 10.0
 
 
 def busy_slots(spark: SparkSession) -> int:
-    """How many tasks run now, also those of jobs that were cancelled."""
+    """The number of running tasks, including those of cancelled jobs."""
     return sum(int(executor.activeTasks()) for executor in _executors(spark))
 
 
 def cancelled_tasks(spark: SparkSession) -> dict[str, int]:
-    """How many tasks still run though their job was cancelled, by executor; empty if there are none."""
+    """The number of tasks that still run though their job was cancelled, by executor; empty if there are none."""
     tracker = spark.sparkContext.statusTracker()
     stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
     wanted = sum(stage.numActiveTasks for stage in stages if stage is not None)
     running = {str(executor.id()): int(executor.activeTasks()) for executor in _executors(spark)}
-    # Spark does not say which tasks of an executor were cancelled, only how many tasks its live stages have.
+    # Spark does not tell which tasks of an executor were cancelled, only how many tasks its live stages have.
     return {executor: count for executor, count in running.items() if count} if sum(running.values()) > wanted else {}
 
 
@@ -31,9 +31,9 @@ def free_slots(spark: SparkSession) -> int:
 
 
 def offered_slots(spark: SparkSession) -> int | None:
-    """How many tasks can run at once; none if nobody has said and no executor has come yet.
+    """How many tasks can run at once; None if it is not configured and no executor has registered yet.
 
-    Executors take a moment to register, so what was asked for counts as well.
+    Executors take a moment to register, so requested ones count as well.
     """
     if is_local(str(spark.sparkContext.master)):
         return _registered_slots(spark)
@@ -59,7 +59,7 @@ def _asked_slots(spark: SparkSession) -> int:
 
 
 def _settled_slots(spark: SparkSession, there: int) -> int:
-    """As many as have come, once no more are coming."""
+    """The slots of the registered executors, once no more register."""
     deadline = time.monotonic() + PATIENCE_S
     since = time.monotonic()
     while time.monotonic() < deadline and (there == 0 or time.monotonic() - since < SETTLED_AFTER_S):

@@ -20,7 +20,7 @@ def support_registry() -> list[SupportEntry]:
 
 
 def printed_by(main_class: str) -> list[dict[str, Any]]:
-    """What a class of the plugin prints as JSON, in a JVM of its own."""
+    """Run a class of the plugin in its own JVM, and return the JSON that it prints."""
     classpath = os.pathsep.join([str(plugin_jar()), str(spark_jars() / "*")])
     command = [require_java().command, "-cp", classpath, main_class]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)

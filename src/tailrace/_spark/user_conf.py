@@ -1,4 +1,4 @@
-"""The Spark settings that the user made on the builder, on the command line or in files."""
+"""The user's Spark settings from the builder, the command line and files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 
 def user_conf(builder_options: Mapping[str, Any]) -> dict[str, str]:
-    """Spark's own order: the builder over the command line over spark-defaults.conf."""
+    """In Spark's order: the builder overrides the command line, which overrides spark-defaults.conf."""
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         # spark-submit has already read the files and the command line into its JVM.
         conf = _from_running_jvm()
@@ -38,7 +38,7 @@ def conf_of_defaults_file() -> dict[str, str]:
 
 
 def _from_properties(file: Path) -> dict[str, str]:
-    """A file in Java's properties syntax, which Spark uses: key and value apart by space, tab, = or :."""
+    """Read a file in Java's properties syntax, as Spark does: space, tab, = or : separates key and value."""
     try:
         text = file.read_text(encoding="utf-8")
     except OSError:
@@ -50,7 +50,7 @@ def _from_properties(file: Path) -> dict[str, str]:
 
 
 def conf_of_arguments(arguments: list[str]) -> dict[str, str]:
-    """What arguments for spark-submit set."""
+    """The settings in the arguments of spark-submit."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--conf", "-c", action="append", default=[])
     parser.add_argument("--properties-file", type=Path)

@@ -1,1 +1,1 @@
-"""What `tailrace.testing` is made of."""
+"""The parts of `tailrace.testing`."""

@@ -1,4 +1,4 @@
-"""What a tested query has written."""
+"""The results of a tested query."""
 
 from __future__ import annotations
 

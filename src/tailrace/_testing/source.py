@@ -1,4 +1,4 @@
-"""The rows that a test gives to its query."""
+"""A source whose rows come from the test."""
 
 from __future__ import annotations
 

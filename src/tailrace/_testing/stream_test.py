@@ -27,7 +27,7 @@ MODES: tuple[Mode, ...] = ("real-time", "micro-batch")
 TICK_MS = 1
 SETTINGS = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": str(TICK_MS),
-    # What Spark sets for real-time queries by itself; transformWithState needs it in micro-batch, too.
+    # Spark sets this for real-time queries; in micro-batch, transformWithState needs it too.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -124,10 +124,10 @@ class StreamTest:
         self._raise_failure()
         while not self._running.isCommitted():
             if self.mode == "real-time":
-                # An epoch that has ended reads no more.
+                # An epoch that has ended reads nothing more.
                 self._wait(self._running.isRead, "the rows were not read")
             self._run_once()
-        # What the rows changed, such as the watermark, takes effect in the next batch or epoch.
+        # Effects of the rows, such as a new watermark, apply from the next batch or epoch.
         self._run_once()
 
     def advance(
@@ -170,7 +170,7 @@ class StreamTest:
         before = self._running.currentBatch()
         self._clock.advance(TICK_MS)
         if self.mode == "real-time":
-            # An epoch that is planned just after the clock has moved needs another tick.
+            # An epoch that was planned just after the clock moved needs another tick.
             self._wait(
                 lambda: self._running.currentBatch() > before,
                 "the epoch did not end",

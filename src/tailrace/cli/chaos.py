@@ -28,7 +28,7 @@ class Workloads(StrEnum):
     dedup = "dedup"
     processor = "processor"
     session = "session"
-    # `join` is what every text can do.
+    # Not named `join`, which is a method of str.
     stream_join = "join"
 
 
@@ -124,7 +124,7 @@ def _users_query(
     if script is None:
         return None
     if bootstrap_servers is None or input_topic is None or output_topic is None:
-        raise typer.BadParameter("with a script, name --bootstrap-servers, --input and --output before it.")
+        raise typer.BadParameter("a script needs --bootstrap-servers, --input and --output before it.")
     return UsersQuery(
         script,
         tuple(arguments or ()),
@@ -140,5 +140,5 @@ def _users_query(
 def _known(names: list[str] | None) -> list[str] | None:
     for name in names or []:
         if name not in FAULTS:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(FAULTS)}.")
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(FAULTS)}.")
     return names

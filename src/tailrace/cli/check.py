@@ -64,5 +64,5 @@ def _show(found: ScriptQueries) -> None:
                 output.print(f"    [bold]Fix:[/] {escape(finding.fix)}", soft_wrap=True)
         output.print()
     for line in found.micro_batch:
-        told = f"{line}: micro-batch, not checked; --from-microbatch tells what would change."
+        told = f"{line}: micro-batch, not checked; --from-microbatch shows what would change."
         output.print(escape(told), soft_wrap=True)

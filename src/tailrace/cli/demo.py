@@ -74,7 +74,7 @@ def demo(
     if lost:
         raise TailraceError(
             "TAILRACE_RECORDS_LOST",
-            f"{lost} payments got no decision within the time.",
+            f"{lost} payments got no decision in time.",
             f"choose a lower --rate if this machine is too slow for it; Spark's log is {result.spark_log}",
         )
 

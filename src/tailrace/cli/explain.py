@@ -63,6 +63,6 @@ def _show(explanations: dict[str, Explanation]) -> None:
         if screen.is_terminal:
             screen.print(explanation.rich())
         else:
-            # A file is no terminal whose width could be known.
+            # A file has no width to fit.
             print(explanation.text())
         screen.print()

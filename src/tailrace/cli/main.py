@@ -27,7 +27,7 @@ from tailrace.cli.top import top
 from tailrace.errors import TailraceError
 
 FAILED, INTERRUPTED = 1, 130
-# What follows a script's name is the script's.
+# Arguments after the script's name belong to the script.
 SCRIPT_ARGUMENTS = {"allow_interspersed_args": False}
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ app = typer.Typer(
 
 
 def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """Ctrl-C is a way to end a command, with the exit code that shells expect."""
+    """Ctrl-C ends a command with the exit code that shells expect."""
 
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
@@ -81,7 +81,7 @@ def options(
 
 
 def main() -> None:
-    # A polite kill cleans up like Ctrl-C does.
+    # SIGTERM cleans up like Ctrl-C.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         app(standalone_mode=True)

@@ -24,7 +24,7 @@ TAKEN_APART = "tailrace.run.arguments"
 
 
 class RunCommand(TyperCommand):
-    """Takes spark-submit's arguments out before ours are read: it alone knows them."""
+    """Removes spark-submit's arguments before ours are parsed: only spark-submit knows them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         options: list[str] = []
@@ -79,7 +79,7 @@ def run(
     given: Arguments = ctx.meta[TAKEN_APART]
     refuse_what_cannot_be_supervised(given)
     if script.suffix != ".py":
-        raise typer.BadParameter(f"{script} is no Python script.")
+        raise typer.BadParameter(f"{script} is not a Python script.")
     require_java()
     require_web()
     conf = conf_of(given)

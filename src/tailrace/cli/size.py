@@ -91,9 +91,9 @@ def _refuse_contradictions(
     query: str | None,
 ) -> None:
     if stages and topic:
-        raise typer.BadParameter("--stages and --topic both say what the stages are: give one of them.")
+        raise typer.BadParameter("--stages and --topic both define the stages: give only one of them.")
     if not (stages or topic or dashboard):
-        raise typer.BadParameter("say what the stages are: --stages 8,20, or --topic NAME, or --dashboard URL.")
+        raise typer.BadParameter("define the stages: --stages 8,20, or --topic NAME, or --dashboard URL.")
     if topic and not bootstrap_servers:
         raise typer.BadParameter("--topic needs --bootstrap-servers.")
     if not topic and (bootstrap_servers or shuffle_partitions):
@@ -118,7 +118,7 @@ def _shape(
 
 
 def _run_behind(dashboard: str, wanted: str | None) -> QueryFigures:
-    """The one query that is meant."""
+    """The query that the options select."""
     runs = Feed(dashboard).snapshot().queries
     found = [
         run for run in runs if wanted in (run.name, run.id, run.run_id) or (wanted is None and run.ended_at is None)
@@ -127,6 +127,6 @@ def _run_behind(dashboard: str, wanted: str | None) -> QueryFigures:
         return found[0]
     names = ", ".join(run.label for run in runs) or "none"
     raise bad_size(
-        f"{len(found)} queries behind {dashboard} are meant; it has: {names}.",
+        f"the options match {len(found)} queries of {dashboard}; it has: {names}.",
         "name one with --query, by its name or its id; or give the figures by hand.",
     )

@@ -50,6 +50,6 @@ def top(
                 snapshot = feed.snapshot()
                 shown = picture(snapshot, window.value, query)
             except TailraceError as gone:
-                # It may come back: the driver is busy, or restarts on the same port.
+                # It may come back: the driver may be busy, or restarting on the same port.
                 shown = Text(f"{gone.problem}\nCtrl-C ends.", style="yellow")
             live.update(shown, refresh=True)

@@ -1,4 +1,4 @@
-"""A small fraud model, trained when the demo starts on payments that the demo will not see."""
+"""A small fraud model. The demo trains it at its start, on payments that it does not score later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tailrace.errors import TailraceError
 #: What the model looks at; the query computes the same columns on the stream.
 FEATURES = ("amount", "abroad", "payments_this_minute", "spent_this_minute")
 
-# Far from the numbers of the payments that are scored, so that none of them is learnt by heart.
+# Far from the numbers of the payments that are scored, so the model cannot memorise those.
 FIRST_FOR_TRAINING = 10**9
 PAYMENTS_FOR_TRAINING = 30_000
 PAYMENTS_PER_MINUTE = 12_000
@@ -27,7 +27,7 @@ class FraudModel:
     classifier: Any
     recall: float
     precision: float
-    """On payments that it was not trained on, at even odds."""
+    """Measured on payments that it was not trained on, at a threshold of even odds."""
 
     def probability(self, features: pd.DataFrame) -> pd.Series:
         return pd.Series(self.classifier.predict_proba(features.to_numpy())[:, 1])

@@ -1,4 +1,4 @@
-"""What a demo is asked to do, and what it measures."""
+"""The options of a demo, and its result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DemoOptions:
 
     @property
     def epoch_s(self) -> int:
-        """Half the measured time, so that every measurement spans two epoch boundaries."""
+        """Half the measured time, so every measurement spans two epoch boundaries."""
         return max(SHORTEST_EPOCH_S, self.seconds // 2)
 
     def seconds_of(self, mode: Mode) -> int:
@@ -42,6 +42,6 @@ class DemoResult:
     reports: dict[Mode, LatencyReport]
     spark_log: Path
     pause: BoundaryPause | None = None
-    """The pause between epochs while it was measured, see `tailrace.monitor.epochs`."""
+    """The pause between epochs during the measurement; see `tailrace.monitor.epochs`."""
     cold_pauses_ms: tuple[float, ...] = ()
-    """The first pauses between epochs, while the JVM had not yet compiled what they run."""
+    """The first pauses between epochs, before the JVM had compiled their code."""

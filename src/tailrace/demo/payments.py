@@ -1,4 +1,4 @@
-"""Made-up card payments, the same for every run, and how decisions are matched with them."""
+"""Made-up card payments, the same in every run, and the matching of decisions with them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 CARDS = 2_000
-# A few cards are in the wrong hands: a small part of the payments, in bursts on the same card.
+# A few cards are stolen: a small part of the payments, in bursts on the same card.
 STOLEN_CARDS = 12
 STOLEN_SHARE = 0.03
 COUNTRIES = ("DE", "FR", "GB", "IT", "NL", "PL", "SE", "US")
@@ -52,12 +52,12 @@ def is_stolen(card: str) -> bool:
 class DecisionDecoder:
     """Which payments a decision answers.
 
-    In Real-Time Mode each payment has a decision of its own. A micro-batch (`folds`) answers all
-    payments of a card in a batch with one decision, which then speaks for every one of them; each
-    counts from its own intended time, so both modes are measured alike.
+    In Real-Time Mode each payment gets its own decision. A micro-batch (`folds`) answers all payments of a card in a
+    batch with one decision, which counts for each of them. Each is timed from its own intended time, so both modes are
+    measured alike.
 
-    A decision also says how many payments it has counted. If that is fewer than there were, the
-    missing ones stay unanswered and are lost; if it is more, some were counted twice.
+    A decision also carries the number of payments it counted. If that is too low, the missing ones stay unanswered and
+    are lost; if it is too high, some were counted more than once.
     """
 
     def __init__(self, rate: float, folds: bool) -> None:
@@ -98,7 +98,7 @@ class _CardMinute:
     uncounted: int = 0
 
     def answer(self, number: int, counted: int, folds: bool) -> list[int]:
-        """The payments that this decision answers; a number given again is a duplicate."""
+        """The payments that this decision answers; a repeated number is a duplicate."""
         missing = bisect_right(self.payments, number) - counted - self.uncounted
         self.uncounted += missing
         counted_twice = [number] * -missing

@@ -1,4 +1,4 @@
-"""The demo's query, as a user would write it: plain PySpark, nothing of Tailrace in it."""
+"""The demo's query, as a user would write it: plain PySpark, without Tailrace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_payments(spark: SparkSession, bootstrap_servers: str, topic: str) -> Da
 
 
 def decide(payments: DataFrame, model: FraudModel) -> DataFrame:
-    """Let the model score each payment, by itself and by how its card was used this minute."""
+    """Score each payment with the model, from the payment itself and its card's use in this minute."""
 
     def score(*columns: pd.Series) -> pd.Series:
         return model.probability(pd.concat(columns, axis=1))

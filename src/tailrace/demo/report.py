@@ -25,7 +25,7 @@ def method(result: DemoResult) -> str:
         count = boundaries[Mode.REAL_TIME]
         spans = f" Real-time epochs of {options.epoch_s} s; the window spans {count} epoch boundaries."
         if count < 2:
-            spans += " That is fewer than two: the tail of the boundaries is not in these figures."
+            spans += " That is fewer than two, so these figures do not show the tail of the boundaries."
     measured = " and ".join(f"{report.seconds:.0f} s ({mode.value})" for mode, report in result.reports.items())
     return (
         f"{options.rate} payments/s, open loop, measured for {measured} after a warm-up; latency from the "
@@ -34,7 +34,7 @@ def method(result: DemoResult) -> str:
 
 
 def _pause(result: DemoResult) -> str:
-    """Warm and cold apart: a JVM's first boundaries are not like those that follow."""
+    """Warm and cold pauses separately: a JVM's first boundaries are not typical."""
     if result.pause is None:
         return ""
     cold = f", and {result.cold_pauses_ms[0]:,.0f} ms at the very first of a cold JVM" if result.cold_pauses_ms else ""

@@ -44,14 +44,14 @@ SECONDS_OF_A_KEPT_EPOCH = 60
 
 
 def run_demo(options: DemoOptions, view: DemoView, on_measured: Callable[[DemoResult], None]) -> DemoResult:
-    """Measure each mode, hand the result over, and with `keep` run on until Ctrl-C."""
+    """Measure each mode, hand over the result, and with `keep` continue until Ctrl-C."""
     view.introduce(options.rate, options.epoch_s)
     model = _model()
     with ExitStack() as stack:
         folder = _checkpoint_folder(options.checkpoint_location, stack)
         topics = _Topics(_broker(options, stack))
         if options.bootstrap_servers is not None:
-            # An embedded broker takes its topics with it.
+            # An embedded broker deletes its topics when it stops.
             stack.callback(topics.delete)
         spark, log = _spark(stack)
         _show_dashboard(spark, stack)
@@ -124,8 +124,8 @@ def _show_dashboard(spark: SparkSession, stack: ExitStack) -> None:
 class _Topics:
     """Fresh topics for each query, deleted together at the end.
 
-    Not as soon as their query stops: a reader that is being cancelled waits a minute for a topic that is
-    gone, and holds its task slot meanwhile.
+    They are not deleted as soon as their query stops: a reader that is being cancelled would wait a minute for a
+    deleted topic, and hold its task slot meanwhile.
     """
 
     def __init__(self, bootstrap_servers: str) -> None:
@@ -146,7 +146,7 @@ class _Topics:
 
 
 class _Run:
-    """The query in one mode after the other, each time on topics and a checkpoint of its own."""
+    """Runs the query in one mode after the other, each time with its own topics and checkpoint."""
 
     def __init__(
         self, spark: SparkSession, topics: _Topics, model: FraudModel, options: DemoOptions, folder: Path
@@ -179,7 +179,7 @@ class _Run:
         """Run in Real-Time Mode until Ctrl-C."""
         with self._query(f"{SECONDS_OF_A_KEPT_EPOCH} seconds") as (query, _load):
             console.print(
-                "The query runs on in Real-Time Mode, for you to look at its dashboard. Ctrl-C ends the demo."
+                "The query keeps running in Real-Time Mode, so you can look at its dashboard. Ctrl-C ends the demo."
             )
             check = _raise_if_failed(query)
             try:
@@ -190,13 +190,13 @@ class _Run:
                 console.print("Stopping.")
 
     def _warm_up(self, mode: Mode) -> None:
-        """Both modes are measured warm: code compiled, clients connected, boundaries passed."""
+        """Warm up, so both modes are measured with compiled code, connected clients and some boundaries passed."""
         if mode is Mode.MICRO_BATCH:
             with self._query(None) as (query, load):
                 records = WARM_UP_S * self.options.rate
                 load.wait_for_output(timeout_s=90, records=records, check=_raise_if_failed(query))
             return
-        # The first boundaries in a cold JVM take seconds; epochs of one second pass many of them quickly.
+        # The first boundaries in a cold JVM take seconds; epochs of one second get past many of them quickly.
         self.spark.conf.set(SHORTEST_EPOCH_KEY, "1000")
         try:
             with self._query("1 second") as (query, load):
@@ -237,9 +237,9 @@ class _Run:
 
 
 def _stop(stop: Callable[[], None]) -> None:
-    """End something in the JVM, also when Ctrl-C has just interrupted a call to it.
+    """Stop something in the JVM, even if Ctrl-C has just interrupted a call to it.
 
-    Each thread has a connection of its own; the interrupted one may still hold a half-read answer.
+    Each thread has its own connection; the interrupted one may still hold a half-read answer.
     """
     thread = threading.Thread(target=stop, daemon=True)
     thread.start()

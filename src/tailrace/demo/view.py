@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: a live table on a terminal, a line now and then elsewhere."""
+"""What the demo shows while it runs: a live table on a terminal, or else a line now and then."""
 
 from __future__ import annotations
 
@@ -82,6 +82,6 @@ class DemoView:
 
 
 def sparkline(values_ms: list[float]) -> str:
-    """One bar a value, from 1 ms (lowest) to 10 s (highest)."""
+    """One bar per value, from 1 ms (lowest) to 10 s (highest)."""
     steps = (math.log10(max(value, 1)) / 4 * len(BARS) for value in values_ms)
     return "".join(BARS[min(int(step), len(BARS) - 1)] for step in steps)

@@ -1,4 +1,4 @@
-"""How a query will run, as a picture: its stages, what is between them, and what happens when an epoch ends."""
+"""How a query will run, as a picture: its stages, the shuffles between them, and the steps of an epoch boundary."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ class Explanation:
         if form is None:
             raise TailraceError(
                 "TAILRACE_UNKNOWN_FORMAT",
-                f"the name '{path.name}' does not say how the picture is to be saved.",
-                f"let it end in {', '.join(forms)}.",
+                f"the suffix of '{path.name}' does not name a picture format.",
+                f"use one of {', '.join(forms)}.",
             )
         try:
             path.write_text(form(), encoding="utf-8")

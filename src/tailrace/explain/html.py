@@ -11,12 +11,12 @@ from tailrace.explain import palette, wording
 from tailrace.explain.svg import draw_stages
 
 DESK, PHONE = 1160.0, 316.0
-# What is around the picture: the page's margin and the card's.
+# The space around the picture: the page's margin and the card's.
 AROUND = 2 * (20 + 17)
 
 
 def draw_html(shape: QueryShape) -> str:
-    """One page that needs nothing else. Text must stay readable, so a phone gets another picture, not a smaller one."""
+    """A self-contained page. A phone gets its own picture instead of a smaller one, so the text stays readable."""
     body = _stages(shape) + _epoch(shape) if shape.stages else f"<p class=card>{escape(wording.NOTHING_KNOWN)}</p>"
     return f"""<!doctype html>
 <html lang="en">
@@ -43,7 +43,7 @@ def _figures(shape: QueryShape) -> str:
         "stages, all at the same time" if len(shape.stages) > 1 else "stage": str(len(shape.stages)),
         "task slots": slots,
         "state": "yes" if shape.stateful else "none",
-        "epoch": duration_in_words(shape.epoch_ms) if shape.epoch_ms else "not known",
+        "epoch": duration_in_words(shape.epoch_ms) if shape.epoch_ms else "unknown",
     }
     shown = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in figures.items())
     return f'<dl class="card figures">{shown}</dl>\n'
@@ -76,7 +76,7 @@ def _epoch(shape: QueryShape) -> str:
 
 
 def inline(svg: ET.Element) -> str:
-    """As part of a page, where SVG needs no namespace."""
+    """The SVG for embedding in a page, where it needs no namespace."""
     return ET.tostring(svg, encoding="unicode")
 
 

@@ -1,4 +1,4 @@
-"""Where the stages of a query stand in a picture: each right before the one that it sends its rows to."""
+"""The order of a query's stages in a picture: each stage right before the one it sends its rows to."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tailrace.contract.query_description import Stage
 
 @dataclass(frozen=True)
 class Place:
-    """A stage, its layer from the sources on, and the columns that it and all before it take up."""
+    """A stage, its layer (counted from the sources), and the columns that it and its inputs take up."""
 
     stage: Stage
     inputs: tuple[int, ...]
     feeds: tuple[int, ...]
-    """The stages that get its rows."""
+    """The stages that read its rows."""
     layer: int
     column: int
     columns: int
@@ -42,7 +42,7 @@ class Layers:
 
     @property
     def is_tree(self) -> bool:
-        """If each stage feeds one other, no two connections cross."""
+        """No two connections cross if each stage feeds only one other."""
         return all(len(place.feeds) <= 1 for place in self.places)
 
     def in_layer(self, layer: int) -> list[Place]:
@@ -82,7 +82,7 @@ class _Placing:
         return self._places
 
     def _place(self, number: int, column: int) -> int:
-        """Puts a stage behind all that it gets rows from, and says how many columns they take."""
+        """Put a stage behind all its inputs, and return how many columns they take."""
         columns = 0
         for one in self._inputs[number]:
             if self._next(one) == number:
@@ -95,7 +95,7 @@ class _Placing:
         return columns
 
     def _next(self, number: int) -> int:
-        """Of the stages that it feeds, the one in the layer right after its own."""
+        """The stage that it feeds in the next layer."""
         return max(self._feeds[number], key=self._steps_to_end)
 
     def _steps_to_end(self, number: int) -> int:

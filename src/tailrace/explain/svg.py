@@ -1,4 +1,4 @@
-"""The picture as SVG: with its own colours, light and dark, and nothing that a viewer would have to fetch."""
+"""The picture as a self-contained SVG, with colours for light and dark mode."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LEGEND_HEIGHT = 30.0
 
 
 def draw_svg(shape: QueryShape, width: float = WIDTH) -> ET.Element:
-    """The stages with a legend, and below them what runs when."""
+    """The stages with a legend, and below them the notes on slots and epochs."""
     return _Sheet(shape, width).with_margin()
 
 
 def draw_stages(shape: QueryShape, width: float) -> tuple[ET.Element, float]:
-    """The stages with a legend alone, and how wide they are."""
+    """Only the stages and their legend, and their width."""
     sheet = _Sheet(shape, width, notes=False)
     return sheet.drawn(), sheet.width
 
 
 class _Sheet:
-    """Parts from top to bottom."""
+    """Stacks the parts of the picture from top to bottom."""
 
     def __init__(self, shape: QueryShape, width: float, *, notes: bool = True) -> None:
         self._shape = shape
@@ -50,7 +50,7 @@ class _Sheet:
         return self._svg(self.width, self._y, self._parts)
 
     def with_margin(self) -> ET.Element:
-        """On a ground of its own, because it is not known what it is laid on."""
+        """With a background of its own, because the one behind it is unknown."""
         width, height = self.width + 2 * MARGIN, self._y + 2 * MARGIN
         ground = element("rect", class_="ground", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=12)
         moved = element("g", *self._parts, transform=f"translate({MARGIN:g} {MARGIN:g})")
@@ -71,7 +71,7 @@ class _Sheet:
         )
 
     def _stages(self, width: float) -> None:
-        """Those that run at the same time are in one frame."""
+        """Stages that run at the same time share a frame."""
         if len(self._shape.stages) == 1:
             self._add(lay_out(self._shape, width - 2), 1, 1)
             self.width += 1

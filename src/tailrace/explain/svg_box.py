@@ -65,7 +65,7 @@ def written(lines: Sequence[str], x: float, y: float, class_: str, pitch: float 
 
 
 class StageBox:
-    """Everything about one stage, in a given width; the height follows."""
+    """One stage in a given width; the height follows from its content."""
 
     def __init__(self, stage: Stage, width: float, gutter: int, *, arrives: Sequence[str] = (), sink: str = "") -> None:
         self._stage = stage
@@ -97,7 +97,7 @@ class StageBox:
         self._y += 20
 
     def _slots(self) -> None:
-        """One small square for each slot, as many as one can take in at a glance."""
+        """One small square per slot, up to the number that a reader can take in at a glance."""
         tasks = self._stage.tasks
         shown = UNKNOWN_SLOTS if tasks is None else min(tasks, MOST_SLOTS)
         in_row = int((self._width - 2 * PADDING + SLOT_PITCH - SLOT) // SLOT_PITCH)
@@ -124,7 +124,7 @@ class StageBox:
         self._y += 15 * len(lines) + 3
 
     def _end(self, words: str) -> None:
-        """Where rows come from or go to, set off from what is done with them."""
+        """A source or a sink, set off from the operators."""
         room = self._width - 2 * PADDING - 24
         lines = wrap_to_width(words, SIZE, room, bold=True)
         width = 24 + min(room, max(text_width(line, SIZE, bold=True) for line in lines))
@@ -157,7 +157,7 @@ class StageBox:
         self._y += 2
 
     def _marks(self, operator: Operator) -> None:
-        """Right before the name."""
+        """Draw the marks right before the operator's name."""
         x, y = self._indent - 3 - MARK / 2, self._y + 9.5
         if operator.stateful:
             self._parts.append(state_mark(x, y))
@@ -177,7 +177,7 @@ def state_mark(x: float, y: float) -> ET.Element:
 
 
 def _shortened(line: str, room: float) -> str:
-    # Of a path that is too long, its end says most.
+    # Keep the end of a long path: it says most.
     while code_width(line, SMALL) > room:
         line = "…" + line.lstrip("…")[1:]
     return line

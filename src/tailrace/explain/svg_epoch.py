@@ -1,4 +1,4 @@
-"""The end of an epoch in SVG: rows flow, then nothing does for a moment, then they flow again."""
+"""An epoch boundary in SVG: rows flow, pause for a moment, and flow again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEAST_STEP, FLOW = 128.0, 84.0
 
 
 def draw_epoch_end(shape: QueryShape, width: float) -> tuple[list[ET.Element], float]:
-    """Along a line if there is room, else one step below the other; and how high that is."""
+    """The steps along a line if they fit, else one below the other; also returns the height."""
     step = (width - 2 * FLOW) / len(wording.epoch_steps(shape))
     return _along_a_line(shape, width, step) if step >= LEAST_STEP else _in_a_list(shape, width)
 

@@ -1,4 +1,4 @@
-"""Where the boxes of a picture are, and the lines between them: from left to right if they fit, else downwards."""
+"""The positions of the boxes and of the lines between them: left to right if they fit, else top to bottom."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _downwards(shape: QueryShape, layers: Layers, width: float) -> Layout:
 
 
 def _one_below_the_other(shape: QueryShape, layers: Layers, width: float) -> Layout:
-    """Lines that do not go to the next box run beside the boxes, in a lane for each stage that they lead to."""
+    """Lines that do not go to the next box run beside the boxes, in one lane per target stage."""
     straight = layers.straight()
     lanes = _lanes(layers, straight)
     left = LANE_MARGIN + LANE * max(lanes.values())
@@ -110,7 +110,7 @@ def _one_below_the_other(shape: QueryShape, layers: Layers, width: float) -> Lay
 
 
 def _lanes(layers: Layers, straight: set[int]) -> dict[int, int]:
-    """For each stage that is not reached straight from above the number of its lane, those of short ways first."""
+    """Number the lanes: one for each stage that is not reached straight from above, shortest first."""
     position = {place.number: nth for nth, place in enumerate(layers.places)}
     spans = {
         place.number: (min(position[one] for one in place.inputs), position[place.number])
@@ -130,7 +130,7 @@ def _lines_from_left(target: Place, rects: dict[int, Rect]) -> list[ET.Element]:
     parts = []
     for number in target.inputs:
         x1, y1 = rects[number].right, rects[number].middle_y
-        # Lines from above and below have come to the target's height before the label begins.
+        # Lines from above and below reach the target's height before the label begins.
         join = x2 - SIDE_GAP * 0.8
         bend = (x1 + join) / 2
         parts.append(_line(f"M{x1:g} {y1:g}C{bend:g} {y1:g} {bend:g} {y2:g} {join:g} {y2:g}H{x2:g}"))
@@ -180,7 +180,7 @@ def _line(path: str) -> ET.Element:
 
 
 def _edges(lines: Sequence[ET.Element]) -> ET.Element:
-    """As one, so that they are not darker where they lie on each other."""
+    """As one path: separate lines would look darker where they overlap."""
     return element("g", *lines, class_="edge")
 
 

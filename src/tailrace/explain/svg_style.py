@@ -11,7 +11,7 @@ def style() -> str:
 
 
 def _scoped(rules: dict[str, str]) -> str:
-    """The style of an SVG inside a page holds for the whole page, if it is not kept to the SVG."""
+    """Scope each rule to the SVG: the style of an inline SVG otherwise applies to the whole page."""
     return "".join(f".tailrace-stages .{name}{{{rule}}}" for name, rule in rules.items())
 
 
@@ -31,7 +31,7 @@ _RULES = f".tailrace-stages{{font:{SIZE:g}px/1.4 {palette.FONT};font-variant-num
 
 
 def _colours(colours: dict[str, str]) -> str:
-    # Values instead of variables: not every viewer of SVG knows those.
+    # Values instead of CSS variables, which not every SVG viewer supports.
     ink, soft, faint = colours["ink"], colours["ink-soft"], colours["ink-faint"]
     line, strong_line = colours["line"], colours["line-strong"]
     return _scoped(

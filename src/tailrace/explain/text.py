@@ -21,7 +21,7 @@ from tailrace.explain.text_box import (
     wrap,
 )
 
-# Narrower than this a picture is no help.
+# A narrower picture is no help.
 SMALLEST_WIDTH = 40
 SMALLEST_COLUMN = 38
 GAP = 2
@@ -31,7 +31,7 @@ Block = list[tuple[int, Text]]
 
 
 def draw_text(shape: QueryShape, width: int) -> list[Text]:
-    """The stages, and below them what runs when, in lines of at most so many columns."""
+    """The stages, and below them the notes on slots and epochs, in lines of at most `width` columns."""
     width = max(width, SMALLEST_WIDTH)
     if not shape.stages:
         return [Text(wording.NOTHING_KNOWN)]
@@ -47,7 +47,7 @@ def _stages(shape: QueryShape, width: int) -> list[Text]:
 
 
 class _SideBySide:
-    """Layer below layer, each stage below the middle of those that it gets rows from."""
+    """Layer below layer, each stage centred below its inputs."""
 
     def __init__(self, shape: QueryShape, layers: Layers, width: int) -> None:
         self._layers = layers
@@ -97,7 +97,7 @@ class _SideBySide:
 
 
 def _beside_each_other(blocks: Sequence[Block]) -> list[Text]:
-    """Blocks from left to right. Arrows are lengthened, so that all end where the next layer begins."""
+    """Blocks from left to right. All arrows are extended to where the next layer begins."""
     height = max(map(len, blocks))
     lines = [Text() for _ in range(height)]
     for block in filter(None, blocks):
@@ -122,7 +122,7 @@ def _joined(middles: Sequence[int], target: int) -> Text:
 
 
 def _one_below_the_other(shape: QueryShape, layers: Layers, width: int) -> list[Text]:
-    """With references in place of lines where a stage does not get its rows from the one above."""
+    """With references instead of lines where a stage does not get its rows from the one above."""
     straight = layers.straight()
     gutter = wording.most_marks(shape)
     boxes = []

@@ -20,7 +20,7 @@ FRAME = 4
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that a box says: marks before it, and where it was written after it."""
+    """One entry of a box: its marks, its text, and beside it the line of code it comes from."""
 
     text: str
     style: str = ""
@@ -29,7 +29,7 @@ class Row:
 
 
 def rows_of(stage: Stage, *, arrives: str = "", writes: str = "", leaves: str = "") -> list[Row]:
-    """What a stage says of itself, and how rows come and go where no line shows it."""
+    """The entries of a stage, including its inputs and outputs where no line shows them."""
     rows = [
         Row(arrives, FAINT),
         *(Row(wording.reads(source), "bold") for source in stage.sources),
@@ -51,16 +51,16 @@ class TextBox:
     stage: Stage
     rows: Sequence[Row]
     gutter: int
-    """How many marks have room before a row's text."""
+    """The number of marks that fit before a row's text."""
 
     @property
     def natural_width(self) -> int:
-        """With which nothing is wrapped."""
+        """The width at which nothing wraps."""
         texts = [cell_len(row.text) + (2 + cell_len(row.aside) if row.aside else 0) for row in self.rows]
         return FRAME + max(self._title().cell_len, self._indent + max(texts, default=0))
 
     def lines(self, width: int, *, feeds: bool) -> list[Text]:
-        """The box in so many columns, with a way out below if it feeds another one."""
+        """The box, `width` columns wide, with a connector below if it feeds another stage."""
         title = self._title()
         top = Text.assemble(("╭─", BORDER), title, ("─" * (width - 3 - title.cell_len) + "╮", BORDER))
         bottom = "─" * (width - 2)
@@ -90,7 +90,7 @@ class TextBox:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Between words; within them only if one alone is too long."""
+    """Break between words, and within a word only if it does not fit on a line."""
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()
@@ -106,7 +106,7 @@ def _padded(line: Text, width: int) -> Text:
 
 
 def _with_aside(line: Text, aside: str, width: int) -> Text:
-    # Of a path that is too long, its end says most.
+    # Keep the end of a long path: it says most.
     while cell_len(aside) > width:
         aside = "…" + aside.lstrip("…")[1:]
     return Text.assemble(_padded(line, width - cell_len(aside)), (aside, FAINT))

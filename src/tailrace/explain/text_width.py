@@ -26,12 +26,12 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def code_width(text: str, size: float) -> float:
-    """Of a font whose characters are all equally wide."""
+    """For a monospaced font."""
     return cell_len(text) * size * _CODE
 
 
 def wrap_to_width(text: str, size: float, width: float, *, bold: bool = False) -> list[str]:
-    """Between words; within them only if one alone is too long."""
+    """Break between words, and within a word only if it does not fit on a line."""
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()

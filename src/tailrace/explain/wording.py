@@ -15,14 +15,14 @@ SHUFFLE = f"{SHUFFLE_IN_SHORT} {SHUFFLE_WHERE}"
 OURS = "Tailrace's own operator"
 STATEFUL = "keeps state"
 FLOWS = "rows flow"
-NOTHING_KNOWN = "The stages of this query are not known."
+NOTHING_KNOWN = "The stages of this query are unknown."
 
 # From a query without state to one with it.
 PAUSE = f"{STATELESS_GAP_MS} to {STATEFUL_GAP_MS} ms estimated"
 
 
 def printable(shape: QueryShape) -> QueryShape:
-    """Without what could move a terminal's cursor, turn the direction of writing, or is not allowed in XML."""
+    """Strip what would move a terminal's cursor, change the writing direction, or is not allowed in XML."""
     stages = (
         replace(
             stage,
@@ -67,13 +67,13 @@ def counted(number: int, what: str) -> str:
 
 
 def marks_used(shape: QueryShape) -> tuple[bool, bool]:
-    """Whether the picture has operators of Tailrace's own, and such that keep state."""
+    """Whether the picture has operators of Tailrace, and stateful ones."""
     operators = _operators(shape)
     return any(one.ours for one in operators), any(one.stateful for one in operators)
 
 
 def most_marks(shape: QueryShape) -> int:
-    """How many marks the operator with most of them has."""
+    """The largest number of marks of an operator."""
     return max((one.ours + one.stateful for one in _operators(shape)), default=0)
 
 
@@ -91,7 +91,7 @@ def all_at_once(shape: QueryShape) -> str:
         held = slots_in_all(shape)
         sentence = f"{which} stages run at the same time: {held}, for as long as the query runs."
     if shape.slots is None:
-        sentence += " For ? read the number of the source's partitions, which could not be found out."
+        sentence += " ? is the number of the source's partitions, which is unknown."
     return sentence
 
 
@@ -111,7 +111,7 @@ def epoch_heading(shape: QueryShape) -> str:
 
 
 def epoch_steps(shape: QueryShape) -> tuple[str, ...]:
-    """What happens then, in order."""
+    """The steps of an epoch boundary, in order."""
     state = ("State is committed: its changelog goes to the checkpoint.",) if shape.stateful else ()
     return (
         "Sources stop reading.",

@@ -1,4 +1,4 @@
-"""The processes of a load test: JSON lines in and out. They end with their owner."""
+"""The processes of a load test. They exchange JSON lines with their owner and end with it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Owner:
 
     def __init__(self) -> None:
         self._orders: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        # Without an owner nobody reads what we might still report.
+        # Without an owner, nobody reads a report.
         on_owner_exit(lambda: os._exit(0), on_line=lambda line: self._orders.put(json.loads(line)))
         self.config = self._orders.get()
 

@@ -1,4 +1,4 @@
-"""When the epochs of a query ended, by Spark's own account."""
+"""When the epochs of a query ended, as Spark reports it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tailrace.errors import TailraceError
 
-# The progress of an epoch comes a moment after its end.
+# Spark reports an epoch's progress a moment after its end.
 TOLD_WITHIN_S = 1.0
 
 
@@ -28,7 +28,7 @@ def epoch_ends(query: StreamingQuery) -> list[float]:
 def wait_for_epochs(
     query: StreamingQuery, epochs: int, *, timeout_s: float = 120, check: Callable[[], None] = lambda: None
 ) -> None:
-    """Until so many have ended; `check` may raise to give up earlier."""
+    """Wait until this many epochs have ended. `check` may raise to give up earlier."""
     deadline = time.monotonic() + timeout_s
     while len(query.recentProgress) < epochs:
         check()
@@ -36,7 +36,7 @@ def wait_for_epochs(
         if time.monotonic() > deadline:
             raise TailraceError(
                 "TAILRACE_QUERY_FAILED",
-                f"the query did not end {epochs} epochs in {timeout_s:g} s.",
+                f"the query did not complete {epochs} epochs in {timeout_s:g} s.",
                 "read Spark's log.",
             )
 

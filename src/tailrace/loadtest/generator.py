@@ -1,7 +1,7 @@
-"""The open-loop load: one record at each time of a fixed schedule, come what may.
+"""The open-loop load: one record at each time of a fixed schedule, whatever the pipeline does.
 
-Runs as a process of its own (`python -m tailrace.loadtest.generator`), so that neither Spark's driver
-nor a live display can delay it.
+Runs in its own process (`python -m tailrace.loadtest.generator`), so neither Spark's driver nor a live display can
+delay it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from confluent_kafka import KafkaError, Message, Producer
 from tailrace.loadtest._child import Owner, serve
 from tailrace.loadtest.records import Encode, load_function
 
-LOG_ERRORS_ONLY = 3  # syslog's number; a fresh broker makes the client warn that it tries again
+LOG_ERRORS_ONLY = 3  # syslog's number; with a fresh broker the client warns that it retries
 LEAD_NS = 100_000_000
 LONGEST_NAP_NS = 20_000_000
-# Further behind its schedule than this, the generator and not the pipeline is what was measured.
+# If the generator falls further behind its schedule than this, it measures itself and not the pipeline.
 HOPELESS_NS = 1_000_000_000
 
 
@@ -29,9 +29,9 @@ class Generator:
         self.encode = encode
         self.sent = 0
         self.refused = 0
-        # No lingering: a record leaves when it is due. Idempotent: a repeated send must not look like a
-        # duplicate of the pipeline's. The long time-out lets records survive a stopped broker, whose
-        # silence then shows as latency and not as loss.
+        # No lingering: a record leaves when it is due. Idempotent: a retried send must not look like a duplicate of
+        # the pipeline. The long time-out lets records survive a stopped broker, whose silence then shows as latency
+        # and not as loss.
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap_servers,
@@ -43,7 +43,7 @@ class Generator:
         )
 
     def run(self, started: Callable[[int], None], next_order: Callable[[], dict[str, Any] | None]) -> None:
-        """Send until an order says after how many records to stop."""
+        """Send until an order gives the number of records to stop after."""
         offset_ns = time.time_ns() - time.monotonic_ns()
         start_ns = time.monotonic_ns() + LEAD_NS
         started(start_ns + offset_ns)

@@ -80,7 +80,7 @@ class LoadTest:
 
     def __enter__(self) -> LoadTest:
         try:
-            # The observer first: it must be there when the first output appears.
+            # The observer first: it must be running when the first output appears.
             self._observer = Child("tailrace.loadtest.observer", self._observer_config, self._note)
             self._event("ready", CHILD_READY_WITHIN_S)
             self._generator = Child("tailrace.loadtest.generator", self._generator_config, self._note)
@@ -125,7 +125,7 @@ class LoadTest:
             self._raise_if_failed()
         assert self._generator is not None
         assert self._observer is not None
-        # The load goes on until all answers are in: a pipeline may finish its last records differently.
+        # The load continues until all answers are in: a pipeline may handle its last records differently.
         self._observer.tell({"order": "finish", "first": first, "end": end, "patience_s": patience_s})
         result = self._event("result", patience_s + 60)
         self._generator.tell({"order": "stop", "after": end})
@@ -139,7 +139,7 @@ class LoadTest:
         )
 
     def _raise_if_not_sent(self, sent: Message, end: int) -> None:
-        """What was not sent must not be blamed on the pipeline."""
+        """Raise if not everything was sent: that must not be blamed on the pipeline."""
         if sent["sent"] < end:
             raise TailraceError(
                 "TAILRACE_GENERATOR_TOO_SLOW",
@@ -149,7 +149,7 @@ class LoadTest:
         if sent["refused"]:
             raise TailraceError(
                 "TAILRACE_HARNESS_FAILED",
-                f"the broker did not take {sent['refused']} of {sent['sent']} records.",
+                f"the broker refused {sent['refused']} of {sent['sent']} records.",
                 "look at the broker's log.",
             )
 
@@ -188,7 +188,7 @@ class LoadTest:
     def _news_within(
         self, timeout_s: float, come: Callable[[], bool], check: Callable[[], None] = lambda: None
     ) -> bool:
-        """Whether it came in time; a child that fails meanwhile, or `check`, raises at once."""
+        """True if the event came in time. A child that fails meanwhile, or `check`, raises at once."""
         deadline = time.monotonic() + timeout_s
         with self._news:
             while not come():

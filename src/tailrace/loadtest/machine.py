@@ -1,4 +1,4 @@
-"""What stands beside every figure: the machine that it was measured on."""
+"""The machine that figures were measured on, to be printed beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an observer remembers: for each record, its latency, and how often it came again."""
+"""What an observer remembers: the latency and the number of duplicates of each record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ABSENT = -1
 
 
 class Observations:
-    """Per record number: the first arrival and how often it came again."""
+    """By record number, the latency of the first arrival and the number of duplicates."""
 
     def __init__(self) -> None:
         self.latency_us = array("q")

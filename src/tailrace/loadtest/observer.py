@@ -1,6 +1,6 @@
-"""The independent consumer: reads the output topic and notes when each record came.
+"""The independent consumer: reads the output topic and records when each record arrived.
 
-Runs as a process of its own (`python -m tailrace.loadtest.observer`).
+Runs in its own process (`python -m tailrace.loadtest.observer`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tailrace.loadtest.records import Decode, new_decoder
 from tailrace.loadtest.report import new_histogram, record_us
 
 CLOCK_TOLERANCE_US = 1000
-# Between two looks at the owner's orders and the clock.
+# How often to check the owner's orders and the clock.
 RECORDS_A_TURN = 1000
 
 
@@ -29,7 +29,7 @@ class Observer:
                 "bootstrap.servers": bootstrap_servers,
                 "group.id": f"tailrace-observer-{time.time_ns()}",
                 "enable.auto.commit": False,
-                # What has already been written before the test does not concern it.
+                # Ignore what was written before the test.
                 "auto.offset.reset": "latest",
                 "fetch.wait.max.ms": 5,
             }
@@ -45,9 +45,9 @@ class Observer:
         )
 
     def poll(self) -> None:
-        """Take what is there, waiting a moment for the first record only.
+        """Take the available records, and wait a moment only for the first.
 
-        One by one: asking for many at once would wait until they are all there or the time is over.
+        One by one: a request for many would wait until all have arrived or the time is up.
         """
         for turn in range(RECORDS_A_TURN):
             message = self._consumer.poll(0.01 if turn == 0 else 0)

@@ -1,4 +1,4 @@
-"""What travels through the pipeline under test, and how the observer recognises it again."""
+"""The records that travel through the pipeline under test, and how the observer recognises them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def new_decoder(reference: str, options: dict[str, Any]) -> Decode:
 
 
 def load_function(reference: str) -> Any:
-    """The function at "module:name"; processes are told by name what to run, never by pickle."""
+    """The function at "module:name". Processes get functions by name, never by pickle."""
     module, _, name = reference.partition(":")
     return getattr(importlib.import_module(module), name)

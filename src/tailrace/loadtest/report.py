@@ -1,4 +1,4 @@
-"""What a load test found: percentiles, losses, duplicates, and how they developed."""
+"""The result of a load test: percentiles, losses and duplicates, also over time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hdrh.histogram import HdrHistogram
 LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
 
 PERCENTILES = {"p50_ms": 50.0, "p90_ms": 90.0, "p99_ms": 99.0, "p999_ms": 99.9, "max_ms": 100.0}
-# Around the moment at which Spark says that an epoch ended.
+# Around the time at which Spark reports the end of an epoch.
 PAUSE_WITHIN_S = 0.5
-# Longer than a few records' distance, and than what any machine takes now and then.
+# Longer than the distance of a few records, and than the hiccups of any machine.
 SILENCE_RECORDS, SILENCE_S = 4, 0.02
 LABELS = {"p50_ms": "p50", "p90_ms": "p90", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "max"}
 
@@ -110,7 +110,7 @@ class LatencyReport:
     def with_epoch_ends(self, ends: Iterable[float]) -> LatencyReport:
         """Return the report with the epoch boundaries at these times, in seconds since 1970."""
         offsets = (end - self.started_ns / 1e9 for end in ends)
-        # At the very edges a pause would be seen in part.
+        # At the edges of the window, only part of a pause would be seen.
         inside = tuple(offset for offset in offsets if PAUSE_WITHIN_S <= offset <= self.seconds - PAUSE_WITHIN_S)
         return dataclasses.replace(self, epoch_boundaries_s=inside)
 
@@ -175,7 +175,7 @@ def _silences(arrivals_s: Sequence[float], rate: float) -> tuple[Silence, ...]:
 
 
 def _curve(histogram: HdrHistogram) -> tuple[tuple[float, float], ...]:
-    # As far into the tail as there are records to stand for it.
+    # As far into the tail as there are enough records.
     count = histogram.get_total_count()
     nines = [100 * (1 - 10 ** (-exponent / 20)) for exponent in range(1, 121)]
     return tuple((p, _at_ms(histogram, p)) for p in [0.0, *nines] if count * (1 - p / 100) >= 1)

@@ -1,4 +1,4 @@
-"""The latency of real-time queries, live: from the plugin's news to figures, findings and reports."""
+"""The live latency of real-time queries: from the plugin's messages to figures, findings and reports."""
 
 from tailrace.monitor.application import ApplicationMonitor
 from tailrace.monitor.live import monitor_of

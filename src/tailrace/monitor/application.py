@@ -1,4 +1,4 @@
-"""All figures of a Spark application: fetches the plugin's message every second and answers from what has come."""
+"""All figures of a Spark application: fetches the plugin's message every second and serves snapshots of them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class SessionEndedError(Exception):
 
 
 class ApplicationMonitor:
-    """Fetches and merges messages on its own thread; may be asked from any thread.
+    """Fetches and merges messages on its own thread. Any thread may ask for figures.
 
-    Only that thread fetches: what is fetched is gone from the JVM, and must not be lost to a Ctrl-C on a user's thread.
+    Only that thread fetches: a fetched message is gone from the JVM, and a Ctrl-C on a user's thread must not lose it.
     """
 
     def __init__(self, take: Callable[[], str], application: Application) -> None:
@@ -58,7 +58,7 @@ class ApplicationMonitor:
     def refresh(self) -> None:
         """Wait until everything up to now has been fetched, if the session still runs."""
         with self._fetched:
-            # A round that is under way may have fetched already.
+            # A round in progress may already have fetched.
             wanted = self._rounds + 2
             self._wanted.set()
             self._fetched.wait_for(self._has_done(wanted - 1), FRESH_WITHIN_S)
@@ -66,7 +66,7 @@ class ApplicationMonitor:
             self._fetched.wait_for(self._has_done(wanted), FRESH_WITHIN_S)
 
     def fetch(self) -> None:
-        """One round, on the thread that calls."""
+        """One round, on the calling thread."""
         now = time.time()
         try:
             message = from_json(LiveFiguresMessage, self._take())
@@ -77,7 +77,7 @@ class ApplicationMonitor:
                 for query in self._queries.values():
                     query.end(now)
         except Exception:
-            # The next round may succeed; nothing that only watches may disturb the application.
+            # The next round may succeed; monitoring must never disturb the application.
             logger.debug("The latency figures of the last second could not be fetched", exc_info=True)
         else:
             with self._lock:
@@ -133,7 +133,7 @@ class ApplicationMonitor:
                 self._queries[run_id].end_measuring(measured)
 
     def measured(self, measured: Measured) -> Measured:
-        """A copy of what a measurement has so far."""
+        """A copy of a measurement's figures so far."""
         with self._lock:
             return measured.copy()
 
@@ -168,7 +168,7 @@ class ApplicationMonitor:
         for run in {*series, *reads} - set(self._queries):
             self._query(run, now)
         for run, query in self._queries.items():
-            # The last figures of a query may come after its end has been reported.
+            # The last figures of a query may arrive after its end was reported.
             if query.ended_at is None or series[run]:
                 query.apply(now, series[run], reads[run], latest[run], written.get(run, 0))
         for event in message.events:

@@ -1,4 +1,4 @@
-"""A query's epochs and the pauses between them, from when its tasks read and what the driver did in between."""
+"""A query's epochs and the pauses between them, from when its tasks read and what the driver did meanwhile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Span:
 
 @dataclass
 class _Driver:
-    """When the driver reached each step of an epoch; None until it is known."""
+    """When the driver reached each step of an epoch; None until known."""
 
     launched_us: int | None = None
     finished_us: int | None = None
@@ -30,7 +30,7 @@ class _Driver:
 
 
 class Epochs:
-    """Which epoch runs, and for how long nothing was read between two of them."""
+    """The open epoch, and the pauses at the boundaries before it."""
 
     def __init__(self) -> None:
         self.duration_s: float | None = None
@@ -67,7 +67,7 @@ class Epochs:
         self._forget()
 
     def launched(self, epoch: int, at_us: int) -> None:
-        # An epoch's own job is its last: those that fetch what is broadcast come before.
+        # An epoch's own job is its last one. Jobs for broadcasts come before it.
         self._driver_of(epoch).launched_us = at_us
         self._note_boundary(epoch - 1)
 
@@ -83,7 +83,7 @@ class Epochs:
         return self._driver.setdefault(epoch, _Driver())
 
     def _note_boundary(self, epoch: int) -> None:
-        """Between an epoch and the next one, as far as is known: the longest pause of a partition."""
+        """Record the pause between an epoch and the next one: the longest of the partitions known so far."""
         before, after = self._spans.get(epoch, {}), self._spans.get(epoch + 1, {})
         pauses = [
             (after[partition].began_us - span.ended_us, span.ended_us, after[partition].began_us)
@@ -100,12 +100,12 @@ class Epochs:
             )
 
     def _parts(self, epoch: int, ended_us: int, began_us: int) -> PauseParts | None:
-        """What the pause was made of; None until the driver's side is known."""
+        """The parts of the pause; None until the driver's part is known."""
         old, new = self._driver.get(epoch, _Driver()), self._driver.get(epoch + 1, _Driver())
         if old.finished_us is None or old.committed_us is None or new.launched_us is None:
             return None
         moments = [ended_us, old.finished_us, old.committed_us, new.launched_us, began_us]
-        # The driver's times are whole milliseconds, and another machine's clock.
+        # The driver's times are whole milliseconds, from another machine's clock.
         for position in range(1, len(moments)):
             moments[position] = min(max(moments[position], moments[position - 1]), max(began_us, ended_us))
         return PauseParts(*((after - before) / 1000 for before, after in pairwise(moments)))

@@ -53,5 +53,5 @@ class ExecutorMonitor:
 
 
 def _known(load: float) -> float | None:
-    """The JVM says -1 when it does not know."""
+    """The JVM reports -1 for an unknown value."""
     return load if load >= 0 else None

@@ -1,4 +1,4 @@
-"""One word on the application's real-time queries, for a load balancer, Kubernetes or a person."""
+"""The health of the application's real-time queries in one word, for a load balancer, Kubernetes or a person."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_ERROR = 300
 
 AnyRun = TypeVar("AnyRun", QueryFigures, LastRun)
 
-# What a query's status means for whoever asks about health. An ended query does not count.
+# What a query's status means for the application's health. An ended query does not count.
 HEALTH_OF_STATUS = {
     QueryStatus.FAILED: "failed",
     QueryStatus.LAGGING: "lagging",
@@ -31,13 +31,13 @@ def health_of(snapshot: Snapshot) -> Health:
         if status is not None:
             queries.setdefault(status, []).append(name)
         if status == "failed":
-            errors[name] = first_line(query.error or "the cause is not known")
+            errors[name] = first_line(query.error or "the cause is unknown")
     worst = next((status for status in WORST_FIRST if status in queries), "idle")
     return Health(worst, {status: tuple(names) for status, names in queries.items()}, errors)
 
 
 def current_runs(queries: Iterable[AnyRun]) -> dict[str, AnyRun]:
-    """The run that counts of each query, by its name or else its id: a restart makes up for the failure before it."""
+    """The run of each query (by name or else by id) that counts: an active one, or else the newest."""
     runs: dict[str, AnyRun] = {}
     newest_first = sorted(queries, key=lambda query: -query.started_at)
     for query in sorted(newest_first, key=lambda query: query.status not in ACTIVE):
@@ -46,6 +46,6 @@ def current_runs(queries: Iterable[AnyRun]) -> dict[str, AnyRun]:
 
 
 def first_line(text: str) -> str:
-    """The part of an error that a person needs; those of a JVM go on for pages."""
+    """The part of an error that a person needs: JVM errors run for pages."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 1] + "…"

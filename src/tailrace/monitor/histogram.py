@@ -10,8 +10,8 @@ from hdrh.histogram import HdrHistogram
 
 from tailrace.contract.snapshot import Distribution
 
-# As in the plugin's `Buckets`: microseconds to two significant digits, up to 19 hours. Both are held to the same
-# test vector, tests/buckets.json.
+# As in the plugin's `Buckets`: microseconds to two significant digits, up to 19 hours. The same test vector,
+# tests/buckets.json, checks both.
 SUB_BUCKET_BITS = 7
 LONGEST_US = (1 << 36) - 1
 DIGITS = 2
@@ -40,7 +40,7 @@ class Histogram:
             self.count += count
 
     def subtract(self, counts: Mapping[int, int]) -> None:
-        """Take back what was added before."""
+        """Subtract what was added before."""
         ours = self._counts
         for bucket, count in counts.items():
             left = ours[bucket] - count
@@ -51,7 +51,7 @@ class Histogram:
             self.count -= count
 
     def percentile_ms(self, percentile: float) -> float | None:
-        """The longest duration that counts as equal to the one at this percentile; None if there is none."""
+        """The longest duration in the bucket of this percentile; None if nothing was recorded."""
         return self._percentiles_ms([percentile])[0] if self.count else None
 
     def distribution(self) -> Distribution | None:
@@ -63,7 +63,7 @@ class Histogram:
         return Distribution(self.count, round(total_us / self.count / 1000, 4), **dict(percentiles))
 
     def counts_below(self, bounds_ms: Sequence[float]) -> list[int]:
-        """How many durations lie up to each bound and above the one before, and at the end how many above all."""
+        """The number of durations between each bound and the one before, and last the number above all bounds."""
         counts = [0] * (len(bounds_ms) + 1)
         for bucket, count in self._counts.items():
             counts[bisect_left(bounds_ms, _middle_us(bucket) / 1000)] += count
@@ -77,7 +77,7 @@ class Histogram:
         return histogram
 
     def _percentiles_ms(self, percentiles: list[float]) -> list[float]:
-        """Of percentiles in ascending order."""
+        """The values at these percentiles, which must be in ascending order."""
         found = []
         passed = 0
         buckets = iter(sorted(self._counts.items()))
@@ -92,7 +92,7 @@ class Histogram:
 
 
 def lowest_us(bucket: int) -> int:
-    """Below 256 µs a bucket holds one duration; above, each doubling is cut into 128 parts."""
+    """Below 256 µs a bucket holds one duration; above, each doubling is divided into 128 buckets."""
     halvings = max(0, (bucket >> SUB_BUCKET_BITS) - 1)
     return (bucket - (halvings << SUB_BUCKET_BITS)) << halvings
 

@@ -13,7 +13,7 @@ HEATMAP_BOUNDS_MS = tuple(0.5 * 2 ** (step / 2) for step in range(35))
 
 
 class Second:
-    """What came within a second. What is computed from it is kept, because pages ask for all seconds every second."""
+    """What was recorded within a second. Results are cached, because pages ask for every second once a second."""
 
     def __init__(self, at: float) -> None:
         self.at = at

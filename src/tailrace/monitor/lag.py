@@ -13,7 +13,7 @@ LATEST_HOLDS_S = 5.0
 
 @dataclass(frozen=True)
 class _Latest:
-    """The latest offset of a partition, and the one that was told before it."""
+    """The latest offset of a partition, and the one reported before it."""
 
     heard_at: float
     offset: int
@@ -21,7 +21,7 @@ class _Latest:
 
 
 class Lag:
-    """What was read last from each partition, and what the brokers have."""
+    """The last offset read from each partition, and the latest one on the brokers."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -43,7 +43,7 @@ class Lag:
 
     @property
     def rows(self) -> int | None:
-        """Of all partitions; None if that of none is known."""
+        """The lag over all partitions; None if it is unknown for every one."""
         known = [lag for partition in self._read if (lag := self.rows_of(partition)) is not None]
         return sum(known) if known else None
 
@@ -51,11 +51,11 @@ class Lag:
         latest = self._recent(partition)
         if latest is None or latest.before is None or partition not in self._read:
             return None
-        # Not the latest offset itself: the position that a task has reported is up to a second old as well.
+        # Not the latest offset itself: the position that a task reports is also up to a second old.
         return max(0, latest.before - self._read[partition] - 1)
 
     def offset_of(self, partition: SourcePartition) -> int | None:
-        """The last offset that was read."""
+        """The last offset read."""
         return self._read.get(partition)
 
     def latest_offset_of(self, partition: SourcePartition) -> int | None:

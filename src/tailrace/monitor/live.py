@@ -1,4 +1,4 @@
-"""The monitor of the running Spark application: one for each, made when it is first asked for."""
+"""The monitor of the running Spark application: one per application, created on first use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _monitors: dict[str, ApplicationMonitor] = {}
 
 
 def session_of_this_process() -> SparkSession:
-    # A session is active in the thread that made it; others may ask for figures too.
+    # A session is active only in the thread that created it; other threads may ask for figures too.
     session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if session is None or session.sparkContext._jsc is None:
         raise TailraceError(
@@ -50,7 +50,7 @@ def _taker(context: SparkContext) -> Callable[[], str]:
     figures = jvm_object(context, LIVE_FIGURES_CLASS)
 
     def take() -> str:
-        # The JVM outlives the session; there is nothing new in it then.
+        # The JVM outlives the session, but has nothing new then.
         if context._jsc is None:
             raise SessionEndedError
         try:

@@ -98,13 +98,13 @@ def measure(query: StreamingQuery) -> Iterator[Measurement]:
 
 
 def _figures(monitor: ApplicationMonitor, query: StreamingQuery) -> QueryFigures:
-    """Of a query that may have been started a moment ago."""
+    """The figures of a query that may have just been started."""
     deadline = time.monotonic() + KNOWN_WITHIN_S
     while (found := monitor.query(str(query.runId))) is None:
         if time.monotonic() > deadline or not query.isActive:
             raise TailraceError(
                 "TAILRACE_NO_FIGURES",
-                f"nothing is known of the query {query.name or query.id}.",
+                f"there are no figures of the query {query.name or query.id}.",
                 "only queries with .trigger(realTime=…) are timed, and only while spark.tailrace.latency.enabled is "
                 "not false; a query that ended long ago is forgotten.",
             )

@@ -1,4 +1,4 @@
-"""The figures of a stretch of a query's run."""
+"""The figures of part of a query's run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of a query: takes the plugin's updates and says how the run fares."""
+"""One run of a query: takes the plugin's updates and reports how the run is doing."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from tailrace.monitor.rolling import WINDOWS, WINDOWS_S
 from tailrace.monitor.series import SourcePartition
 from tailrace.monitor.traffic import Traffic
 
-# Behind by more than it reads in this many seconds, and by more than a handful of rows.
+# A query lags if it is behind by more than it reads in this many seconds, and by more than a handful of rows.
 LAGGING_S = 2.0
 LAGGING_ROWS = 10
-# The first seconds after a start or a backlog are not like those that follow.
+# The first seconds after a start or a backlog are not typical.
 SETTLES_WITHIN_S = 3.0
 
 
@@ -80,7 +80,7 @@ class QueryMonitor:
                     self.epochs.duration_s = event.epoch_ms / 1000
             case ReadingStarted():
                 for start in event.partitions:
-                    # Also those that no task ever gets to: a user wants to see exactly those.
+                    # Include partitions that no task ever gets to: those are exactly the ones a user wants to see.
                     self._traffic.add_partition((start.topic, start.partition))
                     self._lag.begins_at(start)
             case WarmupChanged():
@@ -107,7 +107,7 @@ class QueryMonitor:
         latest: Iterable[LatestOffset] = (),
         written: int = 0,
     ) -> None:
-        """One second's updates, also when there are none."""
+        """Take one second's updates, even if there are none."""
         self._now = now
         self.epochs.apply(reads)
         self._lag.apply(now, reads, latest)
@@ -206,7 +206,7 @@ class QueryMonitor:
         return self._history.history()
 
     def _warm_boundaries(self) -> Sequence[Boundary]:
-        """The pauses after the first, short epochs are longer than those to come."""
+        """The boundaries without those of the first, short epochs, whose pauses are longer than later ones."""
         warm = [one for one in self.epochs.boundaries if one.epoch >= self._warm_from]
         return warm or self.epochs.boundaries
 

@@ -159,7 +159,7 @@ class Latency:
         lines = [
             f"{self._query.label}: {self.status}{self._epoch()}",
             f"in {self.rows_in_per_s:,.1f} rows/s, out {self.rows_out_per_s:,.1f} rows/s, "
-            f"lag {'not known' if self.lag_rows is None else f'{self.lag_rows:,} rows'}",
+            f"lag {'unknown' if self.lag_rows is None else f'{self.lag_rows:,} rows'}",
             *self._pause(),
             "",
             f"{'ms, ' + self._window_in_words():<26}" + "".join(f"{label:>9}" for label in COLUMNS.values()),

@@ -10,12 +10,12 @@ from tailrace.monitor.histogram import Histogram
 WINDOWS_S = {"10s": 10.0, "1m": 60.0}
 RUN = "run"
 WINDOWS = (*WINDOWS_S, RUN)
-# A minute at most in which the query neither started nor caught up: what findings are made from.
+# At most a minute in which the query neither started nor caught up; findings are based on it.
 STEADY = "steady"
 
 
 class _Recent:
-    """What was added within the last so many seconds."""
+    """What was added within the last seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -58,9 +58,9 @@ class RollingHistogram:
 
 
 class RollingCount:
-    """How many of something."""
+    """A count of events."""
 
-    # As durations that are all in one bucket.
+    # Stored as durations that all fall into one bucket.
     _BUCKET = 0
 
     def __init__(self) -> None:

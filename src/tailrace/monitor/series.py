@@ -1,4 +1,4 @@
-"""All durations of a run, by what they are about."""
+"""All durations of a run, by what they measure."""
 
 from __future__ import annotations
 

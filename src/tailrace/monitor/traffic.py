@@ -44,7 +44,7 @@ class Traffic:
         self._advance(now)
 
     def begin_steady(self, now: float) -> None:
-        """What came so far is not part of the steady window."""
+        """Exclude everything so far from the steady window."""
         self._advance(now, steady=False)
         self._steady_since = now
 
@@ -68,7 +68,7 @@ class Traffic:
         return PartitionWindow(rate, of("source_queue"), of("processing"), of("end_to_end"))
 
     def stage(self, shape: StageShape, now: float, windows: tuple[str, ...], *, is_only: bool) -> StageFigures:
-        # A task that has got no row has sent no figures, and is a task all the same.
+        # A task without a row sends no figures, but is still a task.
         tasks = sorted({*self._series.tasks_of(shape.stage), *range(shape.tasks or 0)})
         return StageFigures(
             stage=shape.stage,
@@ -84,7 +84,7 @@ class Traffic:
         )
 
     def _stage_window(self, window: str, stage: int, now: float, *, is_only: bool) -> StageWindow:
-        # Without a shuffle, a row's way through its only stage is the whole processing.
+        # Without a shuffle, the time in the only stage is the whole processing time.
         time = self.histogram("processing", window) if is_only else self._series.of_stage("stage", stage, window)
         return StageWindow(
             rows_per_s=_rate(time.count, self._seconds(window, now)),

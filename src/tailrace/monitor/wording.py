@@ -1,4 +1,4 @@
-"""Names and numbers as users read them."""
+"""Names and numbers for users to read."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def parse_stages(text: str) -> QueryShape:
 
 
 def shape_by_hand(tasks: Sequence[int], *, source: str = "source") -> QueryShape:
-    """A chain of stages; behind a shuffle there is most often state."""
+    """A chain of stages. A stage behind a shuffle is assumed to keep state."""
     if not tasks or min(tasks) < 1:
         raise bad_size("a stage has at least one task.", "give the tasks of each from the source on: --stages 8,20.")
     reads = Stage(number=0, inputs=(), sources=(source,), operators=(), tasks=tasks[0])

@@ -1,4 +1,4 @@
-"""What stands in the way of a query of this size."""
+"""The findings of a sizing: what keeps a query of this size from meeting its targets."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 def find(size: Sizing) -> Iterator[Finding]:
     load, busy = size.load, size.utilisation or 0
     arriving, possible = short_number(load.rows_per_s), short_number(size.throughput_rows_per_s)
-    rates = f"{arriving} rows/s arrive, and it can do {possible} rows/s"
+    rates = f"{arriving} rows/s arrive, and the query can process {possible} rows/s"
     if not size.keeps_up:
-        detail = f"{rates}: its backlog would grow without end."
-        fix = "more partitions with cores for them, or a faster slowest stage."
+        detail = f"{rates}: its backlog would grow without limit."
+        fix = "add partitions and cores for them, or speed up the slowest stage."
         yield warning("TAILRACE_CANNOT_KEEP_UP", "The query never catches up", detail, fix)
     elif busy > load.utilisation and size.wanted_cores is None and not size.throughput_is_lower_bound:
-        title = f"The query would be {busy:.0%} busy, where {load.utilisation:.0%} is the target"
-        detail = f"{rates}: a burst, or the pause between epochs, would be made up slowly."
-        fix = f"{busy / load.utilisation:.1f} times the cores with partitions for them, or a faster slowest stage."
+        title = f"The query would be {busy:.0%} busy; the target is {load.utilisation:.0%}"
+        detail = f"{rates}: after a burst or an epoch boundary it would catch up slowly."
+        fix = f"use {busy / load.utilisation:.1f} times the cores and enough partitions, or a faster slowest stage."
         yield warning("TAILRACE_NO_HEADROOM", title, detail, fix)
     if size.wanted_cores is not None and size.wanted_cores > size.slots:
-        title = f"{size.slots} tasks cannot use the {size.wanted_cores} cores that the load asks for"
-        detail = f"a task keeps about one core busy, and the cores of these would be {busy:.0%} busy."
-        fix = "more partitions of the topic, or of the shuffles (spark.sql.shuffle.partitions)."
+        title = f"{size.slots} tasks cannot use the {size.wanted_cores} cores that the load needs"
+        detail = f"a task keeps about one core busy, and these tasks' cores would be {busy:.0%} busy."
+        fix = "give the topic or the shuffles more partitions (spark.sql.shuffle.partitions)."
         yield warning("TAILRACE_TOO_FEW_TASKS", title, detail, fix)
     if size.keeps_up and size.recommended is None:
         clear = [one.interval_s for one in size.intervals if one.is_clear("p99")]
         in_time = [one.interval_s for one in size.intervals if (one.recovery_s or 0) <= load.max_recovery_s]
         detail = (
-            f"p99 is clear {f'from {short_duration(clear[0])} on' if clear else 'with none of them'}, "
-            f"recovery is in time {f'up to {short_duration(in_time[-1])}' if in_time else 'with none of them'}."
+            f"p99 is clear {f'from {short_duration(clear[0])} on' if clear else 'with no interval'}, "
+            f"recovery is in time {f'up to {short_duration(in_time[-1])}' if in_time else 'with no interval'}."
         )
-        fix = "a shorter pause between epochs, a higher throughput, or more time to recover: one of them must give."
+        fix = "shorten the pause between epochs, raise the throughput, or allow more time to recover."
         title = "No checkpoint interval keeps p99 clear and recovers in time"
         yield warning("TAILRACE_NO_INTERVAL", title, detail, fix)
     if size.shape.stateful and load.keys is None:

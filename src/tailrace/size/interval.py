@@ -5,26 +5,26 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-# Spark refuses shorter ones; beyond an hour nothing is gained that anybody could measure.
+# Spark refuses shorter intervals; longer ones than an hour gain nothing measurable.
 INTERVALS_S = (5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0)
 
-# Boundaries do not show in a percentile when they hold up fewer records than it leaves out.
+# Boundaries do not show in a percentile if they delay fewer records than the percentile ignores.
 LEFT_OUT = {"p99.9": 0.001, "p99": 0.01}
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A checkpoint interval and its price."""
+    """A checkpoint interval and its cost."""
 
     interval_s: float
     boundary_share: float
-    """Of the records: they arrive while nothing is read."""
+    """The share of records that arrive while nothing is read."""
     rows_to_replay: float | None
-    """After a failure just before a commit."""
+    """The rows to replay after a failure just before a commit."""
     recovery_s: float | None
-    """The replay of these rows, without the time that the restart itself takes."""
+    """How long the replay of these rows takes, without the restart itself."""
     catch_up_s: float | None
-    """Until also those are done that arrived meanwhile; none if that is not known, or never."""
+    """How long until the rows that arrived meanwhile are processed too; None if unknown or never."""
 
     @property
     def clear(self) -> str | None:

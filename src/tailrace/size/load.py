@@ -11,26 +11,26 @@ from tailrace.errors import TailraceError
 
 @dataclass(frozen=True)
 class Load:
-    """What a query has to do, as far as it is known, and what is asked of it."""
+    """What a query has to process, as far as known, and the targets it must meet."""
 
     rows_per_s: float | None = None
-    """How many rows arrive."""
+    """Rows that arrive per second."""
     row_bytes: float | None = None
     keys: int | None = None
     """How many keys the query keeps state for, over all its stages."""
     state_bytes_per_key: float | None = None
-    """Key and value together; a row's bytes unless it is given."""
+    """Key and value together; by default the bytes of a row."""
     rows_per_s_per_core: float | None = None
     throughput_rows_per_s: float | None = None
     """How many rows the whole query can process, measured with a backlog."""
     throughput_cores: float | None = None
     """The CPU cores that the throughput was measured on."""
     throughput_is_lower_bound: bool = False
-    """It was only seen to do as much, without a backlog."""
+    """True if the throughput was seen without a backlog, so the query may be faster."""
     boundary_ms: float | None = None
-    """For how long nothing is read between two epochs; an estimate unless it is given."""
+    """The pause at an epoch boundary; estimated unless given."""
     boundary_parts_ms: Mapping[str, float] | None = None
-    """What that was made of, by the parts of `tailrace.monitor.epochs`."""
+    """The parts of that pause, named as in `tailrace.monitor.epochs`."""
     utilisation: float = 0.5
     """How busy the cores may be."""
     cores_per_executor: int = 4
@@ -48,7 +48,7 @@ class Load:
         if self.utilisation > 1:
             wrong.append(f"utilisation is {self.utilisation:g}, and must be at most 1")
         if wrong:
-            raise bad_size(f"{'; '.join(wrong)}.", "give a figure in that range, or leave it out if it is not known.")
+            raise bad_size(f"{'; '.join(wrong)}.", "give a figure in that range, or omit it if it is unknown.")
 
     @property
     def known_rows_per_s_per_core(self) -> float | None:

@@ -1,4 +1,4 @@
-"""The memory of an executor: estimates, from what Spark and RocksDB take by themselves."""
+"""The memory of an executor, estimated from what Spark and RocksDB use by default."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ STATE_BYTES_PER_KEY = 100.0
 STATE_OVERHEAD = 2.0
 # RocksDB's own default for a write buffer, and Spark's for a block cache: each task with state has both.
 STATE_TASK_BYTES = (64 + 8) * MIB
-# Of the heap: what Spark itself needs, and the buffers of a task's consumer or shuffle.
+# The parts of the heap: what Spark itself needs, and the buffers of a task's consumer or shuffle.
 BASE_BYTES, TASK_BYTES = GIB, 64 * MIB
-# What Spark leaves beside the heap when nobody says how much (spark.executor.memoryOverhead).
+# Spark's default for the memory beside the heap (spark.executor.memoryOverhead).
 LEAST_OVERHEAD_BYTES, OVERHEAD_SHARE = 384 * MIB, 0.1
 
 

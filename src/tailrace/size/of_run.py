@@ -1,4 +1,4 @@
-"""A query's stages and load from the figures of a run of it."""
+"""A query's stages and load, from the figures of one of its runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shape_of_run(query: QueryFigures) -> QueryShape:
 
 
 def _stage_of_run(stage: StageFigures, *, has_state: bool) -> Stage:
-    # Which operator keeps the state is not reported; it is behind a shuffle, by its key.
+    # A run does not report which operator keeps the state. It is one behind a shuffle by its key.
     keeps_state = has_state and bool(stage.inputs)
     return Stage(
         number=stage.stage,
@@ -32,10 +32,10 @@ def _stage_of_run(stage: StageFigures, *, has_state: bool) -> Stage:
 
 
 def load_of_run(query: QueryFigures) -> Load:
-    """What the run shows of itself.
+    """The load that a run shows.
 
-    Without a backlog one sees how much arrives, and only a lower bound of what the query can do. With one it reads as
-    fast as it can, and how much arrives is not seen.
+    Without a backlog, the rows read are the rows that arrive, and only a lower bound of the throughput. With one, the
+    query reads as fast as it can, and the rate of arriving rows is unknown.
     """
     windows, lagging = query.windows, query.status is QueryStatus.LAGGING
     seen = windows["10s"].rows_in_per_s if lagging else max(window.rows_in_per_s for window in windows.values())

@@ -1,4 +1,4 @@
-"""A query's stages from a topic: the broker knows its partitions."""
+"""A query's stages from a topic, whose partitions the broker knows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shape_of_topic(bootstrap_servers: str, topic: str, shuffle_partitions: Seque
 
 def topic_partitions(bootstrap_servers: str, topic: str) -> int:
     require_broker(bootstrap_servers)
-    # All of them: to ask for one by name may create it.
+    # Ask for all topics: asking for one by name may create it.
     topics = AdminClient({"bootstrap.servers": bootstrap_servers}).list_topics(timeout=ANSWERS_WITHIN_S).topics
     if topic not in topics:
         raise bad_size(

@@ -15,13 +15,13 @@ def why_this_many_cores(size: Sizing) -> str:
     if size.busy_cores is not None:
         return (
             f"{short_number(load.rows_per_s)} rows/s at {short_number(per_core)} rows/s a core keep "
-            f"{size.busy_cores:,.1f} busy; with headroom, cores are to be {load.utilisation:.0%} busy."
+            f"{size.busy_cores:,.1f} busy; to leave headroom, the target is {load.utilisation:.0%} busy."
         )
-    missing = "it was not measured how many rows a core does"
+    missing = "the throughput of a core is unknown"
     if per_core is not None:
-        missing = "it is not known how many rows arrive"
+        missing = "the rate of arriving rows is unknown"
     elif load.throughput_rows_per_s is not None:
-        missing = "it is not known on how many cores the throughput was measured"
+        missing = "the number of cores behind the measured throughput is unknown"
     return f"one for each slot, because {missing}: a task keeps about one core busy at most, and most tasks wait."
 
 
@@ -33,6 +33,6 @@ def why_this_interval(size: Sizing) -> str:
         return f"none keeps boundaries out of p99 and recovery within {bound}."
     reason = f"the shortest that keeps boundaries out of {best.clear}"
     if not size.recovery_is_certain:
-        return f"{reason}; whether recovery stays within {bound} is not known."
+        return f"{reason}; it is unknown whether recovery stays within {bound}."
     less = "; none keeps them out of p99.9 within that" if best.clear == "p99" else ""
     return f"{reason}, with recovery within {bound}{less}."

@@ -1,4 +1,4 @@
-"""Figures rounded, as short as a table wants them."""
+"""Rounded figures, short enough for a table."""
 
 from __future__ import annotations
 

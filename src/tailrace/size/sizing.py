@@ -205,7 +205,7 @@ def size_of(shape: QueryShape, load: Load | None = None) -> Sizing:
     if unknown or not shape.stages:
         names = [", ".join([f"stage {stage.number}", *stage.sources]) for stage in unknown]
         raise bad_size(
-            f"it is not known how many tasks there are{' in ' + '; '.join(names) if names else ''}.",
+            f"the number of tasks is unknown{' in ' + '; '.join(names) if names else ''}.",
             "give the partitions by hand, stage by stage from the source on: --stages 8,20.",
         )
     return Sizing(shape, load or Load())

@@ -30,7 +30,7 @@ def _slots_text(size: Sizing) -> list[str]:
         lines.append(f"  stage {stage.number:<4}{stage.tasks:>6}  {what}".rstrip())
     return [
         *lines,
-        *_prose("All stages run at the same time, and a task holds its slot also while it waits for rows."),
+        *_prose("All stages run at the same time, and a task holds its slot even while it waits for rows."),
         f"Executors: {size.executors} with {size.load.cores_per_executor} slots each (spark.executor.cores)",
     ]
 
@@ -39,7 +39,7 @@ def _cores_text(size: Sizing) -> list[str]:
     load, throughput = size.load, short_number(size.throughput_rows_per_s)
     sentences = [size.cores_rule]
     if size.throughput_rows_per_s is not None and size.throughput_is_lower_bound:
-        sentences.append(f"It was seen to do {throughput} rows/s without a backlog: it can do at least that.")
+        sentences.append(f"It processed {throughput} rows/s without a backlog: it can process at least that many.")
     elif size.utilisation is not None:
         sentences.append(
             f"{short_number(load.rows_per_s)} rows/s are {size.utilisation:.0%} of the {throughput} rows/s that it can "
@@ -105,8 +105,8 @@ def _intervals_text(size: Sizing) -> list[str]:
 
 
 def _prose(*sentences: str) -> list[str]:
-    """Indented lines, each sentence on one of its own."""
-    # Names of settings stay as they are.
+    """Indented lines, one sentence per line."""
+    # Keep the names of settings as they are.
     begun = [text[0].upper() + text[1:] if text.split()[0].isalpha() else text for text in sentences]
     return [line for text in begun for line in textwrap.wrap(f"  {text}", 100, subsequent_indent="  ")]
 
@@ -117,7 +117,7 @@ def _parts(size: Sizing) -> str:
 
 
 def _bars(values: Sequence[float | None], width: int = 10) -> list[str]:
-    """From one block for the least to all of them for the most, by the logarithm."""
+    """A logarithmic bar: one block for the smallest value, all blocks for the largest."""
     logs = [None if value is None else math.log(value) for value in values]
     known = [one for one in logs if one is not None]
     low, span = min(known, default=0.0), (max(known, default=0.0) - min(known, default=0.0)) or 1.0

@@ -256,7 +256,7 @@ class TestText:
         text = " ".join(str(Explanation(UNKNOWN)).split())
         assert "stage 0 · ? slots" in text
         assert "? + 20 = ? task slots" in text
-        assert "the number of the source's partitions, which could not be found out" in text
+        assert "the number of the source's partitions, which is unknown" in text
 
     def test_a_query_without_state_has_no_state_to_commit(self) -> None:
         for form in in_every_form(Explanation(ONE)).values():

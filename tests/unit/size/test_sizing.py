@@ -137,7 +137,7 @@ class TestCores:
     def test_too_busy(self) -> None:
         sizing = sized("8", rows_per_s=80, throughput_rows_per_s=100)
         assert codes(sizing) == ["TAILRACE_NO_HEADROOM"]
-        assert sizing.findings[0].fix.startswith("1.6 times the cores")
+        assert sizing.findings[0].fix.startswith("use 1.6 times the cores")
 
 
 class TestMemory:
@@ -225,7 +225,7 @@ class TestRecommendation:
         sizing = sized(rows_per_s=1000)
         assert sizing.recommended is not None
         assert (sizing.recommended.interval_s, sizing.recommended.recovery_s) == (120, None)
-        assert "not known" in sizing.recommendation
+        assert "unknown" in sizing.recommendation
 
     def test_a_query_that_cannot_keep_up_never_catches_up(self) -> None:
         for throughput in (99, 100):
