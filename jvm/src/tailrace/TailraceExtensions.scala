@@ -11,17 +11,17 @@ import org.apache.spark.sql.tailrace.preflight.CheckRealTimeQuery
 /**
  * What Tailrace adds to a session, in the order in which a query meets it:
  *
- *  1. [[CheckRealTimeQuery]]: at `start()`, refuses what cannot run in Real-Time Mode, and says what to do instead.
+ *  1. [[CheckRealTimeQuery]]: at `start()`, refuses what cannot run in Real-Time Mode, and names an alternative.
  *  1. [[HideTransformWithState]], [[PlanTransformWithState]]: plan Python's `transformWithState` row by row.
  *  1. [[PlanEpoch]]: before each epoch, prepares it and puts Tailrace's operators into its plan.
- *  1. [[CheckPlannedEpoch]]: refuses what another extension has put there since.
+ *  1. [[CheckPlannedEpoch]]: refuses what another extension has added to the plan since.
  *
- * The checks stand in for Spark's allowlist, which [[TailracePlugin]] hands over.
+ * The checks replace Spark's allowlist, which [[TailracePlugin]] switches off.
  */
 class TailraceExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
-    // The batch for hints is the only injected one that still sees the statement with its trigger:
-    // Spark's own resolution rules come before all others and drop it.
+    // Of the injected batches, only the one for hints still sees the statement with its trigger:
+    // Spark's own resolution rules run before the others and drop it.
     extensions.injectHintResolutionRule(_ => CheckRealTimeQuery)
     extensions.injectFunction(SessionStatus.function)
     // The last injected rules before physical planning, where Spark's own strategies come first.

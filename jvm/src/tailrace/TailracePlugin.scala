@@ -10,9 +10,8 @@ import org.apache.spark.sql.tailrace.epoch.drain.{DrainPoll, Drains, WhichDrains
 import org.apache.spark.sql.tailrace.metrics.{EpochJobs, LiveFigures, Report, Reporter}
 
 /**
- * Tailrace's entry point in the driver and the executors. Spark refuses to start when this class is missing, which is
- * why the handshake and the handling of Spark's allowlist are here and not in the session extension,
- * whose absence Spark only logs.
+ * Tailrace's entry point in the driver and the executors. Spark refuses to start if this class is missing, but only
+ * logs a missing session extension. So the handshake and the handling of Spark's allowlist are here.
  */
 class TailracePlugin extends SparkPlugin {
   override def driverPlugin(): DriverPlugin = new TailraceDriverPlugin

@@ -5,15 +5,15 @@ import java.util.concurrent.ConcurrentHashMap
 
 import com.fasterxml.jackson.core.{JsonFactory, JsonGenerator}
 
-/** Base of case classes that stand for one another in a message; their JSON says in `type` which one it is. */
+/** Base of case classes that are alternatives in a message. The field `type` of their JSON names the class. */
 trait Tagged extends Product
 
-/** JSON that another program wrote, passed on as it is. */
+/** JSON from another program, passed on unchanged. */
 final case class RawJson(text: String)
 
 /**
- * Case classes as JSON, for `tailrace/contract` in Python. A field `beganUs` becomes `began_us`; every field is there,
- * `None` as null.
+ * Encodes case classes as JSON, for `tailrace/contract` in Python. A field `beganUs` becomes `began_us`. Every field is
+ * written, `None` as null.
  */
 object JsonEncoder {
   private val factory = new JsonFactory
@@ -46,7 +46,7 @@ object JsonEncoder {
       values.foreach(write(json, _))
       json.writeEndArray()
     case record: Product => writeRecord(json, record)
-    case other => throw new IllegalArgumentException(s"${other.getClass.getName} has no form in JSON")
+    case other => throw new IllegalArgumentException(s"${other.getClass.getName} cannot be encoded as JSON")
   }
 
   private def writeMap(json: JsonGenerator, entries: scala.collection.Map[_, _]): Unit = {

@@ -99,7 +99,7 @@ object Operators {
     yes(NeverWritten, "aggregation's state, save", s"$Stateful.StateStoreSaveExec"),
     yes(NeverWritten, "withWatermark on state", s"$Stateful.UpdateEventTimeColumnExec"))
 
-  /** A processor of ours, in Spark's operator. */
+  /** Our own processor in Spark's operator. */
   private val BoundedDeduplication: Support = yes(
     State,
     "tailrace.drop_duplicates",
@@ -210,7 +210,7 @@ object Operators {
     barrier,
     withoutBarrier("mapInArrow"))
 
-  /** It has the class of any union. */
+  /** Its class is that of any union. */
   val UnionInTurn: Support = no(
     RowByRow,
     "union of sides that are partitioned alike",
@@ -218,7 +218,7 @@ object Operators {
     "Spark merges their partitions, and reads one side to the end of the epoch before the other.",
     "spark.conf.set(\"spark.sql.unionOutputPartitioning\", \"false\").")
 
-  /** A shuffle by range would start a job that samples its input, which never ends. It has the class of any shuffle. */
+  /** A range shuffle would start a job that samples its input, which never ends. Its class is that of any shuffle. */
   val RangeRepartition: Support = no(
     Partitioning,
     "repartitionByRange, orderBy",
@@ -251,11 +251,11 @@ object Operators {
     Limit,
     hidden(Limit, s"$Stateful.StreamingLocalLimitExec"))
 
-  /** Another class of the same operation. */
+  /** The same operation with another class. */
   private def hidden(support: Support, className: String): Support =
     support.copy(group = NeverWritten, className = className)
 
-  /** Support of operators that Tailrace has never heard of: refused, with what is known of them. */
+  /** The entry for an operator that is not in the registry: it is refused. */
   private def unknown(className: String, nodeName: String) = no(
     NeverWritten,
     s"the operator $nodeName",
@@ -270,7 +270,7 @@ object Operators {
 
   def of(className: String, nodeName: String): Support = byClass.getOrElse(className, unknown(className, nodeName))
 
-  /** What users call the operator; none if they never write it. */
+  /** The users' name of the operator; none if they never write it. */
   def documentedName(className: String): Option[String] =
     byClass.get(className).filter(_.group != NeverWritten).map(_.name)
 }

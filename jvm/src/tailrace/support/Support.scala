@@ -10,8 +10,8 @@ final case class Unsupported(reason: String, fix: String) extends Level
 /**
  * One row of the support registry.
  *
- * @param group     the heading under which the documentation has it; empty for what a user never writes
+ * @param group     its heading in the documentation; empty for what a user never writes
  * @param name      what the user calls it: "stream-stream join", not a class name
- * @param className the class that stands for it in Spark's plan
+ * @param className its class in Spark's plan
  */
 final case class Support(group: String, name: String, className: String, level: Level)

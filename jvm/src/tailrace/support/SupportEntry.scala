@@ -1,6 +1,6 @@
 package tailrace.support
 
-/** One row of the support registry for those who do not run in a JVM; mirrors `tailrace/contract/support.py`. */
+/** One row of the support registry, for programs outside a JVM; mirrors `tailrace/contract/support.py`. */
 final case class SupportEntry(
     group: String,
     name: String,

@@ -12,7 +12,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
-/** A file that is written under a temporary name, and appears as a whole when it is closed. */
+/** A file that is written under a temporary name and appears, complete, when it is closed. */
 private[checkpoint] final class AtomicFile private (target: Path, overwrite: Boolean, disk: Disk, draft: Draft)
     extends CancellableFSDataOutputStream(draft) {
   private var ended = false
@@ -24,7 +24,7 @@ private[checkpoint] final class AtomicFile private (target: Path, overwrite: Boo
     flush()
     draft.finish()
     publish()
-    // Before the folder is synced: a machine that stops after the sync leaves no draft.
+    // Before the folder is synced, so a machine that stops after the sync leaves no draft.
     draft.remove()
     disk.syncFolder(target.getParent)
   }
@@ -111,7 +111,7 @@ private[checkpoint] final class Draft(target: Path, disk: Disk, permissions: JSe
     } finally written.close()
   }
 
-  /** Removes what is left, if anything. A failure only leaves litter, so it is logged and not thrown. */
+  /** Removes what is left, if anything. A failure only leaves an unused file, so it is logged and not thrown. */
   def remove(): Unit =
     Seq[() => Unit](() => channel.close(), () => disk.remove(file), () => disk.remove(sums)).foreach { one =>
       try one()

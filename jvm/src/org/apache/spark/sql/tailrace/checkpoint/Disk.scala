@@ -31,7 +31,7 @@ private[checkpoint] trait Disk {
       channel.write(bytes)
     }
 
-  /** Returns when what was written would survive a loss of power. */
+  /** Returns when the written data would survive a power loss. */
   def sync(channel: FileChannel): Unit
 
   /** Renames the file; fails if the target exists, even if it has just been created. */
@@ -47,7 +47,7 @@ private[checkpoint] trait Disk {
 
   def remove(file: Path): Unit = Files.deleteIfExists(file)
 
-  /** A new name survives a loss of power only after its folder is synced. */
+  /** A new name survives a power loss only after its folder is synced. */
   def syncFolder(folder: Path): Unit
 
   // As Hadoop does, independent of the process's umask. Some mounted file systems have no permissions.
@@ -96,9 +96,7 @@ private[checkpoint] object Disk {
 
   object Durable extends Durable
 
-  /**
-   * Leaves it to the operating system when to write: files are whole if the process dies, but not if the machine does.
-   */
+  /** Lets the operating system decide when to write: files survive a crash of the process, but not of the machine. */
   object Relaxed extends Disk {
     override def sync(channel: FileChannel): Unit = ()
     override def syncFolder(folder: Path): Unit = ()

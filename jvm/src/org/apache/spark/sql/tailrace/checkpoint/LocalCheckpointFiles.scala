@@ -34,7 +34,8 @@ private[checkpoint] final class LocalCheckpointFiles(root: Path, conf: Configura
   // Reading, listing and deleting start no process.
   override def open(path: Path): FSDataInputStream = fs.open(path)
 
-  // Without temporary files of processes that died: Spark would take a new query's folder for that of another query.
+  // Without temporary files of processes that died: because of them, Spark would take a new query's folder for a used
+  // one.
   override def list(path: Path, filter: PathFilter): Array[FileStatus] =
     fs.listStatus(path, (file: Path) => !Draft.isOne(file.getName) && filter.accept(file))
 

@@ -4,7 +4,7 @@ import scala.annotation.nowarn
 
 import com.fasterxml.jackson.databind.ObjectMapper
 
-/** The settings as JSON on standard output, for those who do not run in a JVM. */
+/** Prints the settings as JSON, for programs outside a JVM. */
 object PrintSettings {
   def main(@nowarn("cat=unused-params") arguments: Array[String]): Unit = {
     val mapper = new ObjectMapper

@@ -18,10 +18,10 @@ object Scope {
 /**
  * One `spark.tailrace.…` setting.
  *
- * @param kind     what it is: a boolean, a number, a duration, a text
- * @param default  as a user would write it; none if the setting has no value unless it is set
- * @param doc      for the settings page, which shows nothing of those without it
- * @param page     below docs/, says more
+ * @param kind     boolean, number, duration or text
+ * @param default  as a user would write it; none if the setting has no default
+ * @param doc      for the settings page, which does not list settings without it
+ * @param page     the page below docs/ with more
  * @param allowed  completes "which is not …" in an error
  * @param example  a value that is allowed
  */
@@ -38,10 +38,10 @@ final class Setting[T] private[conf] (
 
   def parse(text: String): T = read(text.trim).getOrElse(throw invalid(text))
 
-  /** The default if it is not set, and none without one. */
+  /** The value, or the default; none without either. */
   def of(conf: SQLConf): Option[T] = Option(conf.getConfString(key, null)).orElse(default).map(parse)
 
-  /** For a setting with a default. */
+  /** The value of a setting that has a default. */
   def valueIn(conf: SQLConf): T = of(conf).getOrElse(throw new NoSuchElementException(key))
 
   private[conf] def problemIn(text: String): Option[TailraceException] =
@@ -50,5 +50,5 @@ final class Setting[T] private[conf] (
   private def invalid(text: String): TailraceException = new TailraceException(
     "TAILRACE_BAD_SETTING",
     s"$key is '$text', which is not $allowed.",
-    s"set it to $allowed, for example $example, or leave it out${default.fold("")(value => s" for the default, $value")}.")
+    s"set it to $allowed, for example $example, or remove it${default.fold("")(value => s" for the default, $value")}.")
 }

@@ -11,8 +11,8 @@ import org.apache.spark.unsafe.types.UTF8String
 import tailrace.TailraceException
 
 /**
- * All settings of Tailrace's own, for the plugin and for the Python package. The settings page is generated from here
- * (`make docs`); a key that is not here, and a value that is not allowed, is refused when the session or a query starts.
+ * All settings of Tailrace, for the plugin and the Python package. The settings page is generated from here (`make
+ * docs`). Unknown keys and invalid values are refused when the session or a query starts.
  */
 object TailraceConf {
   import Scope._
@@ -94,9 +94,9 @@ object TailraceConf {
     "The token that `tailrace drain` needs. Without a value, a random one that only this user of this machine can read.",
     "operate/operations.md")
 
-  // Without a text: not for users.
+  // Without a doc: not for users.
 
-  /** Send every row's origin through a shuffle, and not only those of rows that are timed. */
+  /** Send every row's origin through a shuffle, not only those of timed rows. */
   val OriginEveryRow: Setting[Boolean] = boolean("origin.everyRow", Some(false), Query, "", "")
 
   /** Set by `tailrace.configure` to the Python package's version. */
@@ -119,14 +119,14 @@ object TailraceConf {
 
   private val byKey = all.map(setting => setting.key -> setting).toMap
 
-  /** Throws the first problem of these settings, of which only Tailrace's own are looked at. */
+  /** Throws the first problem of these settings. Ignores settings of others. */
   def check(settings: Iterable[(String, String)]): Unit = settings.toSeq.sorted.iterator
     .filter { case (key, _) => key.startsWith(Prefix) && !key.startsWith(ForTests) }
     .flatMap { case (key, value) => byKey.get(key).fold(Option(unknown(key)))(_.problemIn(value)) }
     .nextOption()
     .foreach(throw _)
 
-  /** For Python: what a session has, or the default; null without one. */
+  /** For Python: the session's value, or the default; null without either. */
   def textOf(session: SparkSession, key: String): String = {
     val setting = byKey.getOrElse(key, throw unknown(key))
     val text = session.conf.getOption(key)

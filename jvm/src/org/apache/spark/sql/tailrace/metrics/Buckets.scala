@@ -2,7 +2,7 @@ package org.apache.spark.sql.tailrace.metrics
 
 /**
  * The buckets of an HdrHistogram of microseconds with two significant digits, up to 19 hours. Python has the same in
- * `tailrace/monitor/histogram.py`; both are held to the test vector in tests/buckets.json.
+ * `tailrace/monitor/histogram.py`; the test vector in tests/buckets.json checks both.
  */
 private[metrics] object Buckets {
   val GroupBits = 7
@@ -11,7 +11,7 @@ private[metrics] object Buckets {
   val Groups: Int = LongestBits - GroupBits + 1
   private val Longest = (1L << LongestBits) - 1
 
-  /** Of durations below 256 µs the duration itself; above, each doubling is cut into 128 parts. */
+  /** Below 256 µs a bucket holds one duration; above, each doubling is divided into 128 buckets. */
   def indexOf(micros: Long): Int = {
     // Clocks of different machines differ: a record may seem to arrive before it was sent.
     val value = math.min(math.max(micros, 0L), Longest)

@@ -5,9 +5,9 @@ import java.util.concurrent.atomic.{AtomicLongArray, AtomicReferenceArray}
 /**
  * How often each duration was seen, in [[Buckets]]: the error is below one percent from a microsecond to 19 hours.
  *
- * HdrHistogram's own recorders pay with atomic instructions for every value, which shows on the path of every row. Here
- * only one thread records and another reads, so plain increments that become visible in time are enough.
- * Buckets are allocated in groups when they are first needed: most distributions need a few of the thirty.
+ * HdrHistogram's own recorders use atomic instructions for every value, which every row would pay for. Here only one
+ * thread records and another reads, so plain increments that become visible eventually are enough. Buckets are
+ * allocated in groups when they are first needed: most distributions need only a few of the thirty.
  */
 final class Counts {
   import Buckets._
@@ -25,7 +25,7 @@ final class Counts {
     group.setRelease(place, group.getPlain(place) + times)
   }
 
-  /** What is not zero, as bucket and count. */
+  /** The non-zero counts, as bucket and count. */
   def foreach(use: (Int, Long) => Unit): Unit = {
     var number = 0
     while (number < Groups) {

@@ -5,7 +5,7 @@ import java.util.concurrent.ConcurrentHashMap
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobEnd, SparkListenerJobStart}
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 
-/** Tells [[LiveFigures]] when the job of each epoch began and ended: between two of them is the driver's own work. */
+/** Tells [[LiveFigures]] when the job of each epoch began and ended. Between two jobs, the driver itself works. */
 final class EpochJobs extends SparkListener {
   private val running = new ConcurrentHashMap[Int, (String, Long)]
 

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.{CollectMetricsExec, SparkPlan}
 import org.apache.spark.sql.types.{DoubleType, LongType, StructField, StructType}
 import org.apache.spark.util.AccumulatorV2
 
-/** The end-to-end latencies of an epoch; Spark brings together what its tasks recorded when they have ended. */
+/** The end-to-end latencies of an epoch. Spark merges what its tasks recorded when they have ended. */
 final class EpochLatency extends AccumulatorV2[(Int, Long), Long] {
   private var counts = new BucketCounts
 
@@ -21,7 +21,7 @@ final class EpochLatency extends AccumulatorV2[(Int, Long), Long] {
   }
   override def reset(): Unit = counts = new BucketCounts
 
-  /** How many rows. */
+  /** The number of rows. */
   override def value: Long = counts.total
   override def copy(): EpochLatency = {
     val copied = new EpochLatency
@@ -44,7 +44,7 @@ final class EpochLatency extends AccumulatorV2[(Int, Long), Long] {
 }
 
 object EpochLatency {
-  /** One that Spark brings together from the tasks. */
+  /** Registered with Spark, which merges it from the tasks. */
   def registered(context: SparkContext): EpochLatency = {
     val latency = new EpochLatency
     context.register(latency)
@@ -57,8 +57,8 @@ object EpochLatency {
 }
 
 /**
- * Puts an epoch's percentiles into Spark's own progress, among the observed metrics, under the name `tailrace`. Spark
- * looks there for nodes of this kind; rows pass it untouched.
+ * Adds an epoch's percentiles to Spark's progress, as the observed metrics `tailrace`. Spark collects these from nodes
+ * of this kind in the plan. Rows pass it unchanged.
  */
 final class LatencyInProgressExec(query: SparkPlan, accumulator: EpochLatency)
     extends CollectMetricsExec(LatencyInProgressExec.Name, Nil, query) {

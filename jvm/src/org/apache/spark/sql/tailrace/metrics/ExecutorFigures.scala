@@ -8,14 +8,14 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.TaskContext
 
-/** What the tasks of this JVM record, until the reporter has fetched it. */
+/** What the tasks of this JVM have recorded and the reporter has not fetched yet. */
 private[tailrace] object ExecutorFigures {
   private val series = ConcurrentHashMap.newKeySet[Series]()
   private val sources = ConcurrentHashMap.newKeySet[SourceProbe]()
   private val badRecords = new ConcurrentHashMap[String, BadRecordsSkipped]
   private val sinks = ConcurrentHashMap.newKeySet[SinkProbe]()
 
-  /** For as long as the task runs. */
+  /** Keeps the series open as long as the task runs. */
   def open(opened: Series): Series = {
     series.add(opened)
     TaskContext.get().addTaskCompletionListener[Unit](_ => opened.close())
@@ -32,11 +32,11 @@ private[tailrace] object ExecutorFigures {
     opened
   }
 
-  /** A record that could not be processed. */
+  /** Counts a bad record. */
   def badRecord(run: String, error: String): Unit =
     badRecords.merge(run, BadRecordsSkipped(run, 1, error), (before, one) => one.copy(records = before.records + 1))
 
-  // The following are for one thread at a time.
+  // Only one thread at a time may call the following methods.
 
   def takeSeries(): Array[RecordedSeries] = {
     val merged = mutable.HashMap.empty[SeriesKey, BucketCounts]
@@ -62,7 +62,7 @@ private[tailrace] object ExecutorFigures {
   }
 
   private def drain[T](open: JSet[T])(isClosed: T => Boolean)(use: T => Unit): Unit = open.asScala.foreach { one =>
-    // Asked first: what the task records until it closes is then among what is taken.
+    // Checked first, so everything that the task recorded before it closed is taken.
     val last = isClosed(one)
     use(one)
     if (last) {

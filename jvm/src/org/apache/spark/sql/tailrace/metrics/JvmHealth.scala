@@ -10,7 +10,7 @@ import scala.jdk.CollectionConverters._
 
 import com.sun.management.{GarbageCollectionNotificationInfo, OperatingSystemMXBean}
 
-/** Watches what holds up every thread of this JVM: its garbage collector, and a machine with too little CPU. */
+/** Watches what delays every thread of this JVM: its garbage collector, and a machine with too little CPU. */
 private[metrics] final class JvmHealth {
   import JvmHealth._
 
@@ -25,7 +25,7 @@ private[metrics] final class JvmHealth {
       pauses.add(MILLISECONDS.toMicros(collection.getGcInfo.getDuration))
     }
 
-  // A thread that only sleeps: whatever delays its waking delays the tasks' threads too.
+  // A thread that only sleeps: whatever delays its wake-up delays the tasks' threads too.
   private val sleeper = new Thread("tailrace-hiccups") {
     override def run(): Unit =
       try while (!stopped) {
@@ -63,7 +63,7 @@ private[metrics] final class JvmHealth {
 private object JvmHealth {
   private val SleepMs = 20L
 
-  /** Those that stop the threads; the others work beside them. */
+  /** The collectors that stop the threads; the others work concurrently. */
   private def collectors: Seq[NotificationEmitter] = ManagementFactory.getGarbageCollectorMXBeans.asScala.toSeq
     .filterNot(bean => Seq("Concurrent", "Cycles").exists(bean.getName.contains))
     .collect { case emitter: NotificationEmitter => emitter }

@@ -8,18 +8,18 @@ import org.apache.spark.sql.tailrace.internals.kafka.KafkaRowWriter
 
 /** A writer that calls back when the broker has acknowledged a row. */
 trait TellsOfAcknowledgements {
-  /** Called for each row that is sent from now on; null for nobody. */
+  /** Called for each row that is sent from now on, unless null. */
   var observer: Callback
 }
 
-/** Learns when the broker has acknowledged a row that is timed. */
+/** Records when the broker acknowledges a timed row. */
 private[metrics] abstract class KafkaAcknowledgements(probe: SinkProbe) {
   private val delays = probe.acknowledgements()
 
   def expect(series: PartitionSeries, recordedAt: Long, handedAt: Long, weight: Int): Unit =
     use(new Acknowledged(probe, delays, series, recordedAt, handedAt, weight))
 
-  /** The rows that follow are not timed. */
+  /** The next rows are not timed. */
   def expectNone(): Unit = use(null)
 
   protected def use(observer: Callback): Unit
@@ -29,7 +29,7 @@ private final class OfOwnSink(writer: TellsOfAcknowledgements, probe: SinkProbe)
   override protected def use(observer: Callback): Unit = writer.observer = observer
 }
 
-/** For a row that is timed, a callback that knows the row takes the place of the sink's own, and calls it. */
+/** For a timed row, replaces the sink's callback with one that knows the row and also calls the sink's. */
 private final class OfSparksSink(writer: KafkaRowWriter, probe: SinkProbe) extends KafkaAcknowledgements(probe) {
   override protected def use(observer: Callback): Unit =
     writer.use(if (observer == null) writer.original else new Both(writer.original, observer))
@@ -50,7 +50,7 @@ private final class Acknowledged(
     handedAt: Long,
     weight: Int)
     extends Callback {
-  // In the thread of the producer, which a writer has one of, so that its series have one writer too.
+  // Runs in the producer's thread. A writer has only one producer, so only one thread writes to its series.
   override def onCompletion(metadata: RecordMetadata, failure: Exception): Unit = {
     if (failure == null) {
       val now = MicroClock.now()
@@ -61,7 +61,7 @@ private final class Acknowledged(
 }
 
 private[metrics] object KafkaAcknowledgements {
-  /** None for another sink, and for a connector that keeps its callback elsewhere. */
+  /** None for other sinks, and for a connector that keeps its callback elsewhere. */
   def of(writer: DataWriter[InternalRow], probe: SinkProbe): Option[KafkaAcknowledgements] = writer match {
     case own: TellsOfAcknowledgements => Some(new OfOwnSink(own, probe))
     case other => KafkaRowWriter.of(other).map(new OfSparksSink(_, probe))

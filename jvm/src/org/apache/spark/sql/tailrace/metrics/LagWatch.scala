@@ -11,19 +11,20 @@ import org.apache.spark.sql.tailrace.internals.kafka.{KafkaAdmin, KafkaPartition
 import org.apache.spark.util.ThreadUtils
 
 /**
- * Asks Kafka for the newest offsets of what real-time queries read, once a second; Spark itself does once an epoch.
+ * Asks Kafka once a second for the newest offsets of the partitions that real-time queries read. Spark itself asks once
+ * per epoch.
  *
- * It has clients of its own and never waits for them: the query's own client is locked while it asks, and a broker that
- * does not answer would hold up the query's end.
+ * It has its own clients and never waits for them: the query's client is locked during a request, and a broker that
+ * does not answer would delay the end of the query.
  */
 private[metrics] final class LagWatch extends Logging {
   import LagWatch._
 
-  // By run and source.
+  // Keyed by run and source.
   private val watched = new ConcurrentHashMap[(String, String), Asked]
   private var asking: Option[ScheduledFuture[_]] = None
 
-  /** From now on the run reads these partitions; the parameters are those of its Kafka client. */
+  /** The run reads these partitions from now on; the parameters are those of its Kafka client. */
   def watch(run: String, source: String, params: JMap[String, Object], partitions: Set[AnyRef]): Unit = {
     if (!Option(watched.get((run, source))).exists(_.topicPartitions == partitions)) {
       Option(watched.put((run, source), new Asked(params, partitions))).foreach(_.close())
@@ -46,7 +47,7 @@ private[metrics] final class LagWatch extends Logging {
     }
   }
 
-  /** What was answered since the last time. */
+  /** The answers since the last call. */
   def latest(): Seq[LatestOffset] = watched.asScala.toSeq.flatMap { case ((run, _), source) =>
     source.answered().map { case (topic, partition, offset) => LatestOffset(run, topic, partition, offset) }
   }
@@ -54,8 +55,8 @@ private[metrics] final class LagWatch extends Logging {
   private def ask(): Unit = watched.values().asScala.foreach { source =>
     try source.ask()
     catch {
-      // What is wrong with the broker is the query's to report; the lag is then not known.
-      case failure: Exception => logDebug("The newest offsets are not known", failure)
+      // The query itself reports problems of the broker. Meanwhile the lag is unknown.
+      case failure: Exception => logDebug("The newest offsets are unknown", failure)
     }
   }
 }
@@ -73,7 +74,7 @@ private final class Asked(params: JMap[String, Object], val topicPartitions: Set
   private var pending: Option[JFuture[JMap[AnyRef, AnyRef]]] = None
   private var answer: Seq[(String, Int, Long)] = Nil
 
-  /** Takes the last question's answer, if it is there, and asks again. */
+  /** Takes the answer to the last request, if it has arrived, and sends the next request. */
   def ask(): Unit = synchronized {
     if (pending.forall(_.isDone)) {
       answer = pending.flatMap(done => Try(done.get()).toOption).fold(answer)(read)

@@ -14,10 +14,10 @@ import org.apache.spark.sql.tailrace.plan.StageShape
 import tailrace.contract.JsonEncoder
 
 /**
- * On the driver: what has come from the executors and from Spark's streaming queries since somebody last asked.
+ * On the driver: the figures of the executors and the events of Spark's streaming queries since the last message.
  *
- * Everything is merged on arrival, so that nothing is lost and little is kept when nobody asks for hours. What the
- * figures mean over time is for Python to say.
+ * Everything is merged on arrival, so nothing is lost and little is kept even if nobody asks for hours. Python computes
+ * what the figures mean over time.
  */
 object LiveFigures {
   private val MostEvents = 1000
@@ -40,12 +40,12 @@ object LiveFigures {
     }
   }
 
-  /** From an executor. */
+  /** Merges a report of an executor. */
   def received(report: Report): Unit = synchronized {
     report.series.foreach(one => series.getOrElseUpdate(one.key, new BucketCounts).addAll(one.counts))
     report.reads.foreach { read =>
       val key = (read.run, read.epoch, read.topic, read.partition)
-      // Of epochs long past only the number of rows is of interest.
+      // Only the number of rows matters for epochs long past.
       val old = reads.remove(key.copy(_2 = read.epoch - KeptEpochs))
       val before = reads.get(key).orElse(old).fold(0L)(_.rows)
       reads(key) = read.copy(rows = before + read.rows)
@@ -58,7 +58,7 @@ object LiveFigures {
     health(report.executor) = (report.health.copy(pausesUs = pauses.takeRight(MostEvents)), hiccups)
   }
 
-  /** An epoch of a real-time run is about to be planned. Told only if it differs from the one before. */
+  /** An epoch of a real-time run is about to be planned. Reported only if it differs from the previous one. */
   def planned(run: String, epochMs: Option[Long], stages: Seq[StageShape]): Unit = synchronized {
     if (!shapes.get(run).contains(stages)) {
       shapes(run) = stages
@@ -69,7 +69,7 @@ object LiveFigures {
   /** An epoch is about to read these partitions, in the query's own thread. */
   def reading(context: SparkContext, stream: MicroBatchStream, partitions: Seq[KafkaPartition]): Unit =
     Option(context.getLocalProperty(TaskIdentity.RunKey)).foreach { run =>
-      // Nothing of what only watches may fail the query.
+      // Monitoring must never fail the query.
       Try(KafkaStream.clientParams(stream).foreach { params =>
         lag.watch(run, stream.toString, params, partitions.map(_.topicPartition).toSet)
       })
@@ -78,10 +78,10 @@ object LiveFigures {
       }
     }
 
-  /** A run that has been planned, and not ended. */
+  /** True for a run that has been planned and has not ended. */
   private[metrics] def isRealTime(run: String): Boolean = synchronized(shapes.contains(run))
 
-  /** The first epochs of a run are short, or they are over. */
+  /** The short epochs at the start of a run have begun, or are over. */
   def warming(run: String, epoch: Long, isWarming: Boolean): Unit = synchronized {
     add(WarmupChanged(run, epoch, isWarming))
   }

@@ -13,12 +13,12 @@ final case class LiveFiguresMessage(
     latestOffsets: Seq[LatestOffset],
     events: Seq[QueryEvent])
 
-/** Durations that came since the last message, counted by bucket. */
+/** Durations since the last message, counted by bucket. */
 final case class SeriesUpdate(key: SeriesKey, counts: Map[Int, Long])
 
 /**
- * How far a task has read its partition of a source, and how many rows since the last message. Times are microseconds
- * since 1970, or zero.
+ * How far a task has read its source partition, and how many rows since the last message. Times are microseconds since
+ * 1970, or zero.
  */
 final case class ReadProgress(
     run: String,
@@ -30,15 +30,15 @@ final case class ReadProgress(
     offset: Long,
     rows: Long)
 
-/** How many rows were handed to the sink since the last message. */
+/** The number of rows handed to the sink since the last message. */
 final case class RowsWritten(run: String, rows: Long)
 
-/** The newest offset of a partition, as its broker says. */
+/** The newest offset of a partition, as its broker reports it. */
 final case class LatestOffset(run: String, topic: String, partition: Int, offset: Long)
 
 /**
- * How an executor's JVM fares. Pauses of its collector, and by how much its threads were kept from running (`hiccups`,
- * by bucket), are those since the last message. A CPU load is negative while the JVM does not know it.
+ * The health of an executor's JVM. The pauses of its collector, and the delays of its threads (`hiccups`, by bucket),
+ * are those since the last message. A negative CPU load is unknown.
  */
 final case class ExecutorHealth(
     executor: String,
@@ -60,10 +60,10 @@ final case class QueryPlanned(run: String, epochMs: Option[Long], stages: Seq[St
 
 final case class ReadingStarted(run: String, partitions: Seq[PartitionStart]) extends QueryEvent
 
-/** Where an epoch begins to read a partition. */
+/** The offset at which an epoch begins to read a partition. */
 final case class PartitionStart(topic: String, partition: Int, offset: Long)
 
-/** The first epochs of a run are short while it warms up; from `epoch` on it does, or no longer does. */
+/** The first epochs of a run are short while it warms up. From `epoch` on it warms up, or no longer does. */
 final case class WarmupChanged(run: String, epoch: Long, warming: Boolean) extends QueryEvent
 
 final case class EpochLaunched(run: String, epoch: Long, atMs: Long) extends QueryEvent

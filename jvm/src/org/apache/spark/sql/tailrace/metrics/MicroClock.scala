@@ -4,8 +4,8 @@ import java.time.Instant
 import java.util.concurrent.TimeUnit.{NANOSECONDS, SECONDS}
 
 /**
- * The time of day in microseconds. It runs on the JVM's timer, which is finer than a millisecond and allocates
- * nothing, and is set by the system's clock once a second.
+ * The time of day in microseconds. It uses the JVM's timer, which is finer than a millisecond and allocates nothing,
+ * and is synchronised with the system's clock once a second.
  */
 object MicroClock {
   @volatile private var offset = measured()

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.tailrace.metrics
 
-/** What an executor tells the driver once a second: everything since its last report. */
+/** An executor's report to the driver, sent once a second: everything since its last report. */
 final case class Report(
     executor: String,
     series: Array[RecordedSeries],
@@ -9,7 +9,7 @@ final case class Report(
     badRecords: Array[BadRecordsSkipped],
     health: JvmReport)
 
-/** Durations, in short: bucket, count, bucket, count and so on. */
+/** Durations in compact form: bucket, count, bucket, count and so on. */
 final case class RecordedSeries(key: SeriesKey, counts: Array[Long])
 
 /** The health of an executor's JVM; `hiccups` are in the form of [[RecordedSeries]]. */

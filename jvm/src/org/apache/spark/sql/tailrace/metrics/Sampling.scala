@@ -1,12 +1,12 @@
 package org.apache.spark.sql.tailrace.metrics
 
 /**
- * Chooses the rows that are timed. A look at the clock costs as much as some queries spend on a row, so that under load
- * only some rows get one: of every twenty milliseconds the first rows all, then ever fewer of the rest. A timed row
- * stands for those since the one before, which is its weight.
+ * Chooses the rows that are timed. Reading the clock costs as much as some queries spend on a row, so under load only
+ * some rows are timed: in every twenty milliseconds all of the first rows, then fewer and fewer of the rest. The weight
+ * of a timed row is the number of rows since the previous timed one.
  *
- * A task that gets fewer than 48 rows in that time has every row timed. A stall is seen at any rate, because the rows behind
- * it wait too, and the first of them is timed.
+ * If a task gets fewer than 48 rows in that time, every row is timed. A stall is seen at any rate, because the rows
+ * behind it wait too, and the first of them is timed.
  */
 final class Sampling {
   import Sampling._
@@ -18,7 +18,7 @@ final class Sampling {
   private var skipped = 0
   private var random = System.nanoTime().toInt | 1
 
-  /** How many rows the next row stands for; none if it is not timed. */
+  /** The weight of the next row; 0 if it is not timed. */
   def weightOfNext(): Int = {
     val now = Sampling.now
     if (now != tick) {
@@ -26,7 +26,7 @@ final class Sampling {
       timed = 0
       stride = 1
       toSkip = 0
-      // The first row of a burst is not to stand for the end of the one before.
+      // The first row of a burst must not count for the end of the previous one.
       skipped = 0
     }
     if (toSkip > 0) {
@@ -38,7 +38,7 @@ final class Sampling {
       if (timed >= AllTimed && timed % TimedPerStride == 0) {
         stride = math.min(stride * 2, LongestStride)
       }
-      // Not every so many-th: a query may treat those in its own way.
+      // At random, not every n-th row: a query may treat every n-th row differently.
       toSkip = if (stride == 1) 0 else nextRandom() % (2 * stride - 1)
       val weight = skipped + 1
       skipped = 0

@@ -11,35 +11,35 @@ object Figure {
   /** From a record's timestamp until it is read. */
   val SourceQueue = "source_queue"
 
-  /** From there until the row is handed to the sink. */
+  /** From the read until the row is handed to the sink. */
   val Processing = "processing"
 
-  /** From a record's timestamp until the sink has acknowledged it, or has been handed it if it does not tell. */
+  /** From a record's timestamp until the sink acknowledges it, or receives it if the sink does not acknowledge. */
   val EndToEnd = "end_to_end"
 
-  /** A row's way through a stage. */
+  /** A row's time in a stage. */
   val Stage = "stage"
 
-  /** From the stage before into this one. */
+  /** From the previous stage into this one. */
   val Shuffle = "shuffle"
 
-  /** A batch of rows with the Python worker. */
+  /** The time of a batch of rows in the Python worker. */
   val Python = "python"
 
-  /** The call of the sink for a row. */
+  /** The call that hands a row to the sink. */
   val Sink = "sink"
 
-  /** From there until the sink's acknowledgement. */
+  /** From that call until the sink's acknowledgement. */
   val Acknowledgement = "acknowledgement"
 }
 
 /**
- * What a series of durations is about. `topic` and `partition` name a partition of a source; without a topic, the
- * partition is one of the stage's tasks.
+ * What a series of durations measures. `topic` and `partition` name a source partition; without a topic, the partition
+ * is one of the stage's tasks.
  */
 final case class SeriesKey(run: String, figure: String, stage: Int, topic: String, partition: Int)
 
-/** One task's durations of one kind; the task records, the reporter asks for what is new. */
+/** One task's durations of one kind. The task records them, the reporter takes the new ones. */
 final class Series(val key: SeriesKey) {
   private val counts = new Counts
   private val reported = mutable.LongMap.empty[Long]
@@ -50,7 +50,7 @@ final class Series(val key: SeriesKey) {
   /** Everything so far, as bucket and count. */
   def foreach(use: (Int, Long) => Unit): Unit = counts.foreach(use)
 
-  /** What came since the last time. */
+  /** The new counts since the last call. */
   private[metrics] def foreachNew(use: (Int, Long) => Unit): Unit = counts.foreach { (bucket, count) =>
     val since = count - reported.getOrElse(bucket, 0L)
     if (since > 0) {
@@ -64,7 +64,7 @@ final class Series(val key: SeriesKey) {
   private[metrics] def isClosed: Boolean = done
 }
 
-/** Whose task it is that runs in this thread. */
+/** The run, epoch and partition of the task that runs in this thread. */
 final case class TaskIdentity(run: String, epoch: Long, partition: Int) {
 
   def ofStage(figure: String, stage: Int): Series =
@@ -75,7 +75,7 @@ final case class TaskIdentity(run: String, epoch: Long, partition: Int) {
 }
 
 object TaskIdentity {
-  // StreamExecution runs its jobs as a group that is named after the run.
+  // StreamExecution runs its jobs in a group named after the run.
   private[tailrace] val RunKey = "spark.jobGroup.id"
 
   def ofThisTask(): TaskIdentity = {

@@ -2,18 +2,18 @@ package org.apache.spark.sql.tailrace.metrics
 
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, SourcePartition}
 
-/** Times the rows of a task as they are handed to the sink and, where the sink tells, acknowledged. */
+/** Times the rows of a task when they are handed to the sink and, if the sink reports it, acknowledged. */
 final class SinkProbe(task: TaskIdentity, current: CurrentRow, stage: Int, behindShuffle: Boolean) {
   import SinkProbe._
 
   private val byPartition = new Array[PartitionSeries](math.min(current.partitions.length, MaxPartitions) + 1)
   private val within = if (behindShuffle) task.ofStage(Figure.Stage, stage) else null
   private val calls = task.ofStage(Figure.Sink, stage)
-  // Written by the task's thread only; a figure that the reporter sees a moment late does no harm.
+  // Only the task's thread writes these; it does no harm if the reporter sees a figure a moment late.
   private var rows = 0L
   private var reportedRows = 0L
 
-  /** The row is about to be handed over; null if nobody knows where it came from. */
+  /** The row is about to be handed over; null if its origin is unknown. */
   def hands(now: Long): PartitionSeries = {
     val series = if (current.partitionIndex < 0) null else seriesOf(current.partitionIndex)
     if (series != null) {
@@ -32,13 +32,13 @@ final class SinkProbe(task: TaskIdentity, current: CurrentRow, stage: Int, behin
       series.endToEnd.record(now - recordedAt, weight)
     }
 
-  /** For a sink that tells. */
+  /** For a sink that reports acknowledgements. */
   def acknowledgements(): Series = task.ofStage(Figure.Acknowledgement, stage)
 
   /** One more row was handed over, timed or not. */
   def counted(): Unit = rows += 1
 
-  /** Rows since the last time. */
+  /** The rows since the last call. */
   private[metrics] def take(): Option[RowsWritten] = {
     val now = rows
     val since = now - reportedRows
@@ -48,7 +48,7 @@ final class SinkProbe(task: TaskIdentity, current: CurrentRow, stage: Int, behin
 
   private[metrics] def isClosed: Boolean = calls.isClosed
 
-  /** What the task recorded end to end, over all partitions. */
+  /** The task's end-to-end latencies over all partitions. */
   def foreachEndToEnd(use: (Int, Long) => Unit): Unit = byPartition.filter(_ != null).foreach(_.endToEnd.foreach(use))
 
   private def seriesOf(partition: Int): PartitionSeries = {

@@ -2,9 +2,9 @@ package org.apache.spark.sql.tailrace.metrics
 
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, SourcePartition}
 
-/** Watches a task read its partition of a source: how long records had waited, how far it is, when it began and ended. */
+/** Watches a task read its source partition: how long records waited, how far it is, when it began and ended. */
 final class SourceProbe(task: TaskIdentity, val partition: SourcePartition, queue: Series, startsAt: Option[Long]) {
-  // Written by the task's thread only; a figure that the reporter sees a moment late does no harm.
+  // Only the task's thread writes these; it does no harm if the reporter sees a figure a moment late.
   @volatile private var beganAt = 0L
   @volatile private var endedAt = 0L
   private var rows = 0L
@@ -12,7 +12,7 @@ final class SourceProbe(task: TaskIdentity, val partition: SourcePartition, queu
   private var reportedRows = 0L
   private var reportedEnd = false
 
-  /** Is about to ask for a row. */
+  /** The task is about to ask for a row. */
   def waits(): Unit = if (beganAt == 0L) {
     beganAt = MicroClock.now()
   }
@@ -32,7 +32,7 @@ final class SourceProbe(task: TaskIdentity, val partition: SourcePartition, queu
     endedAt = MicroClock.now()
   }
 
-  /** None if nothing has changed since the last time. */
+  /** None if nothing has changed since the last call. */
   private[metrics] def take(): Option[ReadProgress] = {
     val (now, end) = (rows, endedAt)
     val isNew = now > reportedRows || (end != 0L && !reportedEnd)

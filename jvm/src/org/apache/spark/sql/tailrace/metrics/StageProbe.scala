@@ -1,6 +1,6 @@
 package org.apache.spark.sql.tailrace.metrics
 
-/** Times rows as they come into a task through a shuffle and leave it towards the next. */
+/** Times rows as they enter a task through a shuffle and leave it for the next stage. */
 final class StageProbe(task: TaskIdentity, stage: Int) {
   private lazy val shuffle = task.ofStage(Figure.Shuffle, stage)
   private lazy val within = task.ofStage(Figure.Stage, stage)

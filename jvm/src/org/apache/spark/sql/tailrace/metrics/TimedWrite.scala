@@ -6,7 +6,7 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.tailrace.origin.CurrentRow
 
-/** A sink's own write, with a look at the clock before and after each row. */
+/** A sink's own write, which reads the clock before and after each row. */
 final class TimedWrite(write: BatchWrite, epochLatency: EpochLatency, stage: Int) extends BatchWrite {
   override def createBatchWriterFactory(info: PhysicalWriteInfo): DataWriterFactory =
     new TimedWriterFactory(write.createBatchWriterFactory(info), epochLatency, stage)
@@ -25,7 +25,7 @@ private final class TimedWriterFactory(factory: DataWriterFactory, epochLatency:
   override def createWriter(partition: Int, task: Long): DataWriter[InternalRow] = {
     val writer = factory.createWriter(partition, task)
     val probe = SinkProbe.ofThisTask(stage)
-    // The writer's commit has waited for all acknowledgements by then.
+    // By then, the writer's commit has waited for all acknowledgements.
     TaskContext.get().addTaskCompletionListener[Unit] { _ =>
       probe.foreachEndToEnd((bucket, count) => epochLatency.add((bucket, count)))
     }

@@ -7,15 +7,14 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import tailrace.support.{Operators, Support}
 
 /**
- * What can be told from the query as the user wrote it, before it is planned: the operations on the streaming path that
- * cannot run in Real-Time Mode. What depends on the planner's choice, such as how a table is joined, is left to
- * `RefuseUnsupported`.
+ * Finds the operations on the streaming path that cannot run in Real-Time Mode, in the query as the user wrote it.
+ * `RefuseUnsupported` finds what depends on the planner's choice, such as how a table is joined.
  */
 object LogicalOperators {
 
   def refused(query: LogicalPlan): Seq[Support] = refusedNodes(query).map(_._1).distinct
 
-  /** Each with where it is. */
+  /** Each refused operation with its node. */
   def refusedNodes(query: LogicalPlan): Seq[(Support, LogicalPlan)] =
     query.collect { case node if node.isStreaming => refusal(node).map(_ -> node) }.flatten
 

@@ -7,12 +7,15 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
 import org.apache.spark.sql.streaming.OutputMode
 
-/** Spark's Real-Time Mode admits the output mode `update` alone, an outer join `append` alone, and session windows not `update`. */
+/**
+ * Works around Spark's rules for output modes: Real-Time Mode admits only `update`, an outer join only `append`, and
+ * session windows anything but `update`.
+ */
 object OutputModes {
 
   /**
-   * Whether a query with a join of two streams or a session window never changes a row that it has passed on, if it is written with
-   * `append`. Without one of the two, Spark's `update` means the same as `append`, or `append` cannot be had.
+   * True if a query has a join of two streams or a session window and, written with `append`, never changes a row that
+   * it has emitted. Without one of the two, Spark's `update` means the same as `append`, or `append` is unavailable.
    */
   def mayAppend(query: LogicalPlan): Boolean =
     (StreamJoins.in(query).nonEmpty || SessionWindows.in(query).nonEmpty) && !query.exists {
@@ -23,16 +26,16 @@ object OutputModes {
 
   private val InRealTime = TreeNodeTag[Unit]("tailrace.realTime")
 
-  /** Whether the query runs in Real-Time Mode, though its statement has been handed on with another trigger. */
+  /** True if the query runs in Real-Time Mode although its statement now has another trigger. */
   def isInRealTime(statement: WriteToStreamStatement): Boolean = statement.getTagValue(InRealTime).isDefined
 
-  /** The mode in which the query can be planned, if it can be at all. */
+  /** The output mode in which the query can be planned, if at all. */
   def plannable(query: LogicalPlan): OutputMode =
     if (StreamJoins.in(query).nonEmpty && mayAppend(query)) OutputMode.Append() else OutputMode.Update()
 
   /**
-   * The statement as Spark admits it. One with `append` goes on as one of another trigger, which is not looked at again: the
-   * query is run with the one that it was started with.
+   * The statement in a form that Spark admits. A statement with `append` gets another trigger, which only Spark's check
+   * sees: the query runs with the trigger that it was started with.
    */
   def admitted(statement: WriteToStreamStatement): WriteToStreamStatement = {
     val query = SessionWindows.admitted(statement.inputQuery)

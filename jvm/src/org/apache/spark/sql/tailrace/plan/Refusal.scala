@@ -17,7 +17,7 @@ object Refusal {
       Refusal(s"the sink '$name' cannot be used in Real-Time Mode: $reason", fix)
   }
 
-  /** One error for everything in a query that cannot run in Real-Time Mode. */
+  /** One error that lists everything in a query that cannot run in Real-Time Mode. */
   def of(operators: Seq[Support], sink: Option[Support] = None): Option[TailraceException] = {
     val ofOperators = operators.distinctBy(_.name).flatMap(one => ofOperator(one).map(one.name -> _))
     val all = ofOperators ++ sink.flatMap(one => ofSink(one).map(s"sink '${one.name}'" -> _))

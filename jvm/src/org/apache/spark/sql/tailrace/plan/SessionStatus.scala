@@ -8,11 +8,11 @@ import org.apache.spark.sql.catalyst.trees.LeafLike
 import org.apache.spark.sql.types.{DataType, IntegerType, StringType}
 
 /**
- * What a result of a session window says of its session: that it is open, that it is part of another one now, or that it is
- * closed. In micro-batch there are results of closed sessions only.
+ * The status of a session in a result of a session window: open, merged into another session, or closed. Micro-batch
+ * emits only closed sessions.
  *
- * It is an aggregate because only such can be beside the others in `agg(…)`. What is kept of it in the state is always
- * "closed"; the operator that passes a session on writes into the row what is true then.
+ * It is an aggregate because `agg(…)` takes only aggregates. The state always contains "closed"; the operator that
+ * emits a session writes the current status into the row.
  */
 case class SessionStatus() extends DeclarativeAggregate with LeafLike[Expression] {
   import SessionStatus._

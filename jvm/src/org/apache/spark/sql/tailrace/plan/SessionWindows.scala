@@ -6,7 +6,7 @@ import org.apache.spark.sql.types.MetadataBuilder
 
 import tailrace.TailraceException
 
-/** The session windows of a query as it was written. */
+/** The session windows of a query, as the user wrote it. */
 object SessionWindows {
   def in(query: LogicalPlan): Seq[Aggregate] =
     query.collect { case aggregate: Aggregate if isOne(aggregate) => aggregate }
@@ -14,7 +14,7 @@ object SessionWindows {
   def isOne(aggregate: Aggregate): Boolean =
     aggregate.isStreaming && aggregate.groupingExpressions.exists(_.exists(isSession))
 
-  // Once analyzed, the window is a column that remembers what it was.
+  // After analysis, the window is a column whose metadata marks it as a session window.
   private def isSession(expression: Expression): Boolean = expression match {
     case _: SessionWindow => true
     case column: Attribute => column.metadata.contains(SessionWindow.marker)
@@ -22,8 +22,8 @@ object SessionWindows {
   }
 
   /**
-   * Spark has no session windows in the output mode `update`, and refuses it for columns that are marked as such. It plans them
-   * for any column that has the mark, whatever it says.
+   * Spark has no session windows in output mode `update`, and refuses columns that are marked as such. It plans a
+   * session window for any column that has the mark, whatever the mark's value, so the value becomes false.
    */
   def admitted(query: LogicalPlan): LogicalPlan = if (in(query).isEmpty) query
   else query.transform {
@@ -37,13 +37,13 @@ object SessionWindows {
       })
   }
 
-  /** The status of a session, asked of something else. */
+  /** The error for a session status in an aggregation without a session window. */
   def statusWithoutSession(query: LogicalPlan): Option[TailraceException] = query.collectFirst {
     case aggregate: Aggregate
         if !isOne(aggregate) && aggregate.aggregateExpressions.exists(_.exists(_.isInstanceOf[SessionStatus])) =>
       new TailraceException(
         "TAILRACE_STATUS_WITHOUT_SESSION",
-        "tailrace.session_status() is asked in an aggregation that has no session window.",
-        "group by session_window(…), or leave it out.")
+        "tailrace.session_status() is used in an aggregation without a session window.",
+        "group by session_window(…), or remove session_status().")
   }
 }

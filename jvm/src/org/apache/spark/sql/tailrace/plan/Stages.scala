@@ -14,11 +14,11 @@ import tailrace.support.Operators
 final class Stages(plan: SparkPlan) {
   import Stages._
 
-  // From the sink to the sources, so that a stage comes after those that it reads.
+  // Ordered from the sink to the sources. Stages are numbered in reverse, so a stage comes after those that it reads.
   private val shuffles = plan.collect { case exchange: ShuffleExchangeExec if reads(exchange) => exchange }
   val last: Int = shuffles.length
 
-  /** The stage whose rows go into the exchange. */
+  /** The stage that feeds the exchange. */
   def endingIn(exchange: ShuffleExchangeExec): Int = last - 1 - shuffles.indexWhere(_ eq exchange)
 
   def shapes: Seq[StageShape] = tops.map { case (stage, top) => shapeOf(stage, top) }
@@ -45,7 +45,7 @@ final class Stages(plan: SparkPlan) {
     case other => other.toString
   }
 
-  /** The nodes of a stage that rows of the stream pass, from its top down; a shuffle that it reads is the last. */
+  /** The nodes of a stage that the stream's rows pass through, from the top down to the shuffles that it reads. */
   def within(top: SparkPlan): Seq[SparkPlan] = top match {
     case exchange: ShuffleExchangeExec => Seq(exchange)
     case node => node +: node.children.filter(reads).flatMap(within)
@@ -57,7 +57,7 @@ final class Stages(plan: SparkPlan) {
   }
 }
 
-/** A stage as it is shown to users; how many tasks it has is known if it reads a shuffle. */
+/** A stage as shown to users. Its number of tasks is known if it reads a shuffle. */
 final case class StageShape(
     stage: Int,
     inputs: Seq[Int],
@@ -67,6 +67,6 @@ final case class StageShape(
     sink: Option[String])
 
 object Stages {
-  /** Whether rows of a stream pass the node. */
+  /** True if rows of a stream pass through the node. */
   def reads(node: SparkPlan): Boolean = node.exists(_.isInstanceOf[RealTimeStreamScanExec])
 }

@@ -6,13 +6,13 @@ import org.apache.spark.sql.catalyst.plans.logical._
 
 import tailrace.support.{Operators, Support}
 
-/** The joins of two streams in a query as it was written. */
+/** The joins of two streams in a query, as the user wrote it. */
 object StreamJoins {
   def in(query: LogicalPlan): Seq[Join] = query.collect { case join: Join if isOne(join) => join }
 
   def isOne(join: Join): Boolean = join.left.isStreaming && join.right.isStreaming
 
-  /** Those that pass rows on alone when their time is over. */
+  /** The joins that emit rows without a match once no match can come any more. */
   def outer(query: LogicalPlan): Seq[Join] = in(query).filter(join => Outer(join.joinType))
 
   def refusal(join: Join): Option[Support] =
@@ -20,7 +20,7 @@ object StreamJoins {
     else if (ExtractEquiJoinKeys.unapply(join).isEmpty) Some(Operators.StreamJoinWithoutEqualKeys)
     else None
 
-  /** Below a union, where Spark's Real-Time Mode wants no state: it does not look for operators that it would not run. */
+  /** Stateful operators below a union, where Real-Time Mode allows none, that Spark's own check does not know. */
   def stateSparkDoesNotKnow(union: Union): Seq[LogicalPlan] = union.collect {
     case join: Join if isOne(join) => join
     case node: DeduplicateWithinWatermark if node.isStreaming => node

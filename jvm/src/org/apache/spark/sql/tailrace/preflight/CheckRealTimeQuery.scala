@@ -16,7 +16,7 @@ import tailrace.support.{Sinks, Support}
 
 /**
  * Inside `start()`: refuses a sink that is not in the support registry and operations that cannot run in Real-Time
- * Mode, all at once; and takes Spark's Python `foreach` over.
+ * Mode, all at once. Also replaces Spark's Python `foreach`.
  */
 object CheckRealTimeQuery extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {

@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqMetadata
 
 import tailrace.contract.RawJson
 
-/** What lies in a checkpoint's folder; it is only read. */
+/** Reads the contents of a checkpoint's folder, and never writes to it. */
 private[preflight] final class Checkpoint(location: String, session: SparkSession) {
   private val root = new Path(location)
   private val files = Try(root.getFileSystem(session.sessionState.newHadoopConf()))
@@ -27,7 +27,7 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
   private val lastOffsets = latest("offsets")
   private val lastCommit = latest("commits")
 
-  /** The settings that the query must keep, as they are in the last committed epoch. */
+  /** The settings that the query must keep, from the last committed epoch. */
   def settings: Option[OffsetSeqMetadataBase] =
     for {
       epoch <- lastOffsets
@@ -40,15 +40,15 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
 
   def hasState: Boolean = operators.nonEmpty
 
-  /** The small files that say what the state looks like, and not the state itself. */
+  /** Copies the small files that describe the state, and not the state itself. */
   def copyStateSchemas(target: File): Unit = {
-    // By name: beside them lie as many files as there are partitions, times the epochs that are kept.
+    // By name: beside them are as many files as partitions times retained epochs.
     val folders = Seq("*/_metadata", "*/_stateSchema", "*/0/_metadata", "*/0/*/_metadata")
     folders.flatMap(folder => fs.globStatus(new Path(root, s"state/$folder")).toSeq).foreach { folder =>
       val below = fs.makeQualified(root).toUri.relativize(fs.makeQualified(folder.getPath).toUri).getPath
       fs.copyToLocalFile(false, folder.getPath, new Path(new File(target, below).toURI), true)
     }
-    // Spark looks whether the epoch is in the log before it reads what was noted of the state in it.
+    // Spark checks that the epoch is in the log before it reads the epoch's state metadata.
     val offsets = Files.createDirectories(target.toPath.resolve("offsets"))
     lastOffsets.foreach(epoch => Files.createFile(offsets.resolve(epoch.toString)))
   }
@@ -61,7 +61,7 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
       exists = problem.isEmpty && exists("metadata"),
       queryId,
       epoch = lastCommit,
-      // Of what was committed: micro-batch notes the end of a batch before it runs.
+      // The committed ones: micro-batch writes the end of a batch before it runs.
       offsets = lastCommit.orElse(lastOffsets).map(sourceOffsets).getOrElse(Nil),
       commitVersion = lastCommit.flatMap(epoch => read(new Path(root, s"commits/$epoch")).headOption),
       operators)
@@ -76,7 +76,7 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
 
   private def isJson(line: String): Boolean = line != "-" && Try(parse(line)).isSuccess
 
-  /** The stateful operators, by the names that Spark gives them. */
+  /** Spark's names of the stateful operators. */
   private def operators: Seq[String] = Try {
     val folders = fs.listStatus(new Path(root, "state")).toSeq.filter(_.isDirectory).map(_.getPath)
     folders.filter(_.getName.forall(_.isDigit)).sortBy(_.getName.toInt).map { folder =>
@@ -89,7 +89,7 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
 
   private def exists(name: String): Boolean = Try(fs.exists(new Path(root, name))).getOrElse(false)
 
-  /** The number of the last entry of a log. */
+  /** The number of a log's last entry. */
   private def latest(log: String): Option[Long] =
     Try(fs.listStatus(new Path(root, log)).toSeq).getOrElse(Nil).flatMap(_.getPath.getName.toLongOption).maxOption
 
@@ -97,7 +97,7 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
     Using.resource(new BufferedReader(new InputStreamReader(fs.open(file), UTF_8)))(_.lines().iterator().asScala.toList)
   }.getOrElse(Nil)
 
-  /** Why a query could not write here, as far as it can be known without writing. */
+  /** Why a query could not write here, as far as can be told without writing. */
   private def reachable: Option[String] =
     try {
       if (fs.getUri.getScheme == "file")
@@ -115,7 +115,7 @@ private[preflight] object Checkpoint {
   val LocationOption = "checkpointLocation"
   private val LocationKey = "spark.sql.streaming.checkpointLocation"
 
-  /** Where the writer's options or the session's settings say that it is. */
+  /** The location from the writer's options or the session's settings. */
   def of(session: SparkSession, options: Map[String, String]): Option[Checkpoint] = {
     val own = CaseInsensitiveMap(options)
     val below = session.conf.getOption(LocationKey).flatMap(root => own.get("queryName").map(name => s"$root/$name"))
@@ -136,6 +136,6 @@ private[preflight] object Checkpoint {
       Files.delete(Files.createTempDirectory(parent, ".tailrace-check"))
       None
     } catch {
-      case _: java.io.IOException => Some(s"no folder can be made in $parent")
+      case _: java.io.IOException => Some(s"cannot create a folder in $parent")
     }
 }

@@ -8,21 +8,21 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.tailrace.internals.kafka.{KafkaStream, SourceConsumer}
 
-/** How old records are when they can first be read: what a producer's waiting costs, before the query has begun. */
+/** How old records are when they can first be read: the delay of the producer, before the query can do anything. */
 private[preflight] object KafkaAges extends Logging {
 
-  /** In milliseconds, of the records that come in while somebody looks; none if the broker sets their time. */
+  /** The ages in milliseconds of the records that arrive meanwhile; none if the broker sets their timestamps. */
   def during(milliseconds: Long, stream: MicroBatchStream, partitions: Set[AnyRef]): Seq[Long] =
     KafkaStream.clientParams(stream).toSeq.flatMap { params =>
       val own = new JHashMap[String, Object](params)
-      // The connector's way to make a consumer asks for one; nothing is ever read or committed as a group.
+      // The connector requires a group to create a consumer. Nothing is ever read or committed as a group.
       own.put("group.id", "tailrace-check")
       own.put("enable.auto.commit", "false")
       try look(milliseconds, KafkaStream.openConsumer(stream, own), partitions)
       catch {
-        // It is no more than a hint.
+        // The ages are only a hint.
         case NonFatal(failure) =>
-          logDebug("The age of records is not known", failure)
+          logDebug("The age of records is unknown", failure)
           Nil
       }
     }

@@ -3,11 +3,11 @@ package org.apache.spark.sql.tailrace.preflight
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.tailrace.internals.kafka.{KafkaAdmin, KafkaErrors, KafkaStream}
 
-/** How many partitions a Kafka source has now, asked of its brokers with the source's own options, and not for long. */
+/** Asks a Kafka source's brokers, with the source's own options and a short time-out, for its number of partitions. */
 private[preflight] object KafkaPartitions {
   private val GiveUpAfterMs = 4000L
 
-  /** The partitions as Kafka's client has them, or what was in the way. */
+  /** The partitions in the form of Kafka's client, or the problem. */
   def of(stream: MicroBatchStream): Either[SourceProblem, Set[AnyRef]] = KafkaStream.clientParams(stream) match {
     case None => Left(SourceProblem("unknown", "this version of the Kafka connector is not known to Tailrace"))
     case Some(params) =>

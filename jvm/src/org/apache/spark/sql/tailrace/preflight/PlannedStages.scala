@@ -13,15 +13,15 @@ import org.apache.spark.sql.tailrace.plan.Stages
 import tailrace.support.Operators
 
 /**
- * The stages of a query that was only planned, with the task slots that each will hold.
+ * The stages of a query that was planned but not started, with the task slots that each will hold.
  *
- * @param query   as it was written
- * @param unknown the sources whose number of partitions is not known
+ * @param query   as the user wrote it
+ * @param unknown the sources whose number of partitions is unknown
  */
 private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan, unknown: Set[String]) {
   private val parts = new Stages(plan)
 
-  // Spark plans an aggregation as several operators and forgets which one it was: they are told by their order.
+  // Spark plans an aggregation as several operators and forgets where it came from, so they are matched by their order.
   private val aggregations = plan.collect { case node if isAggregation(node) => node }
   private val linesOfAggregations = query.collect {
     case node @ (_: Aggregate | _: Distinct) if node.isStreaming => SourceLines.of(node)
@@ -62,7 +62,7 @@ private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan
     case _ => false
   }
 
-  // Spark's aggregation has no state of its own: operators that nobody writes restore and save it around it.
+  // Spark's aggregation has no state itself: the operators around it, which no user writes, restore and save the state.
   private def isStateful(node: SparkPlan): Boolean = node.isInstanceOf[StatefulOperator] || isAggregation(node)
 
   private def isAggregation(node: SparkPlan): Boolean =

@@ -23,12 +23,12 @@ import tailrace.contract.JsonEncoder
 import tailrace.support.{Operators, Support, Unsupported}
 
 /**
- * Everything that can be known of a query before it runs, as JSON; what it means is for Python to say. Nothing is
- * started, and neither the sink nor the checkpoint is touched. With `sampleMs` records are watched coming in for so long.
+ * Describes a query before it runs, as JSON; Python judges what it means. Nothing is started, and neither the sink nor
+ * the checkpoint is touched. With `sampleMs`, arriving records are watched for that long.
  */
 object Preflight {
 
-  /** Of a writer, as it would be started now; with another trigger than a real-time one as if it had this epoch. */
+  /** Describes a writer as it would start now. `epochMs` is the epoch if its trigger is not a real-time one. */
   def ofWriter(writer: DataStreamWriter[_], epochMs: Long, sampleMs: Long): String = {
     val fields = new WriterFields(writer)
     val checkpoint = Checkpoint.of(fields.dataset.sparkSession, fields.options)
@@ -37,7 +37,7 @@ object Preflight {
     JsonEncoder.encode(described.copy(writer = Some(written)))
   }
 
-  /** Of a query that runs, as if it were started in Real-Time Mode next time. */
+  /** Describes a running query as if it were started in Real-Time Mode next time. */
   def ofRunning(query: StreamingQueryWrapper, epochMs: Long, sampleMs: Long): String = {
     val run = query.streamingQuery
     val dataset = Dataset.ofRows(run.sparkSession, run.analyzedPlan)
@@ -54,7 +54,7 @@ object Preflight {
 
   def optionsOf(writer: DataStreamWriter[_]): String = JsonEncoder.encode(new WriterFields(writer).options)
 
-  /** Of a query whose sink is not known yet. */
+  /** Describes a query whose sink is not known yet. */
   def ofQuery(dataset: Dataset[_], epochMs: Long, sampleMs: Long): String =
     JsonEncoder.encode(describe(dataset, epochMs, sampleMs, None))
 
@@ -65,7 +65,7 @@ object Preflight {
       checkpoint: Option[Checkpoint]): QueryDescription = {
     val query = dataset.queryExecution.analyzed
     val read = Sources.of(query)
-    // However many there are, one does not look for longer.
+    // The time is for all sources together.
     val each = if (read.isEmpty) 0 else sampleMs / read.distinct.length
     val sources = read.distinct.zipWithIndex.map { case (relation, number) =>
       relation -> Sources.look(relation, number, each)
@@ -104,7 +104,7 @@ object Preflight {
 
   private def readTwice[T](read: Seq[T]): Seq[T] = read.diff(read.distinct)
 
-  /** A common table expression is one source as it was written, and as many as it has readers once planned. */
+  /** A common table expression is one source in the query, but one source per reader in the plan. */
   private def scannedTwice(plan: SparkPlan): Seq[String] =
     readTwice(plan.collect { case scan: RealTimeStreamScanExec => scan.stream }).map(_.toString)
 
@@ -148,11 +148,11 @@ object Preflight {
       source.problem,
       SourceLines.of(relation))
 
-  /** What cannot run in Real-Time Mode; of what the planner made of it, only what says something new. */
+  /** What cannot run in Real-Time Mode. Operators that the planner chose are listed only if they add something new. */
   private def refused(query: LogicalPlan, planned: Option[SparkPlan]): Seq[RefusedOperator] = {
     val written = LogicalOperators.refusedNodes(query)
     val chosen = planned.toSeq.flatMap(RefuseUnsupported.supports).filter(_._1.level.isInstanceOf[Unsupported])
-    // A join that sorts brings its sorts along, and a sort its shuffle; a limit has operators that nobody has heard of.
+    // A sort-merge join comes with its sorts, a sort with its shuffle, and a limit with operators unknown to users.
     val alongWith = Set(Operators.Sort) ++ written.collectFirst { case (Operators.Sort, _) =>
       Operators.RangeRepartition
     }
@@ -169,7 +169,7 @@ object Preflight {
       RefusedOperator(support.name, refusal.problem, refusal.fix, SourceLines.of(node), tableBytes(node))
     }
 
-  /** How large Spark takes the static side of a join to be, where that has decided how it is joined. */
+  /** Spark's estimate of the size of a join's static side, if it decided how the sides are joined. */
   private def tableBytes(node: TreeNode[_]): Option[BigInt] = node match {
     case plan: SparkPlan =>
       plan.logicalLink.collect { case join: Join => Seq(join.left, join.right).find(!_.isStreaming) }.flatten
@@ -180,7 +180,7 @@ object Preflight {
   private def stages(plan: SparkPlan, query: LogicalPlan, sources: Seq[Source]): Seq[Stage] =
     new PlannedStages(plan, query, sources.filter(_.partitions.isEmpty).map(_.label).toSet).stages
 
-  /** What Spark refuses in any streaming query, and what would make no sense. */
+  /** What Spark refuses in any streaming query, or a session status without a session window. */
   private def sparkRefuses(query: LogicalPlan): Option[String] =
     SessionWindows.statusWithoutSession(query).orElse {
       Try(

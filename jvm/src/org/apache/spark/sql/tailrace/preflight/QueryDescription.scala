@@ -3,8 +3,8 @@ package org.apache.spark.sql.tailrace.preflight
 import tailrace.contract.RawJson
 
 /**
- * Everything that can be known of a query before it runs; mirrors `tailrace/contract/query_description.py`. A `line` is
- * the user's own `file:line`.
+ * What can be known about a query before it runs; mirrors `tailrace/contract/query_description.py`. A `line` is the
+ * user's own `file:line`.
  */
 private[tailrace] final case class QueryDescription(
     columns: Seq[Column],
@@ -35,7 +35,7 @@ private[tailrace] final case class Column(name: String, sqlType: String)
 /** @param kind `unreachable` (no broker answers in time), `no_topic`, `refused` or `unknown` */
 private[tailrace] final case class SourceProblem(kind: String, message: String)
 
-/** @param agesMs how old records were when they came in just now */
+/** @param agesMs the ages of records that arrived just now */
 private[tailrace] final case class SourceDescription(
     name: String,
     label: String,
@@ -46,7 +46,7 @@ private[tailrace] final case class SourceDescription(
     problem: Option[SourceProblem],
     line: Option[String])
 
-/** @param tableBytes how large Spark takes the static side of a join to be, where that decided how it is joined */
+/** @param tableBytes Spark's estimate of the size of a join's static side, if it decided how the sides are joined */
 private[tailrace] final case class RefusedOperator(
     name: String,
     problem: String,
@@ -62,10 +62,10 @@ private[tailrace] final case class Stage(
     operators: Seq[Operator],
     tasks: Option[Int])
 
-/** @param ours Tailrace's own operator, in the place of one of Spark's that would hold rows back */
+/** @param ours Tailrace's own operator, which replaces one of Spark's that would hold rows back */
 private[tailrace] final case class Operator(name: String, ours: Boolean, stateful: Boolean, line: Option[String])
 
-/** A stateful operator, and whether a watermark lets it forget. */
+/** A stateful operator, and whether a watermark bounds its state. */
 private[tailrace] final case class StateDescription(name: String, bounded: Boolean, line: Option[String])
 
 private[tailrace] final case class StreamJoin(kind: String, outer: Boolean, line: Option[String])
@@ -91,7 +91,7 @@ private[tailrace] final case class PythonFunction(
 /**
  * @param epoch     the last committed one
  * @param offsets   the position in each source after that epoch, as the source wrote it
- * @param operators the stateful operators, by the names that Spark gives them
+ * @param operators Spark's names of the stateful operators
  */
 private[tailrace] final case class CheckpointDescription(
     location: String,

@@ -10,11 +10,11 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.Streamin
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.tailrace.plan.{SessionWindows, StreamJoins}
 
-/** What the logical plan tells of a query's state, time and Python code. */
+/** A query's state, event time and Python code, from its logical plan. */
 private[preflight] object QueryParts {
   private val MicrosPerMilli = 1000
 
-  /** The operators that keep state, and whether a watermark lets them forget it. */
+  /** The stateful operators, and whether a watermark bounds their state. */
   def state(query: LogicalPlan): Seq[StateDescription] = streaming(query).collect {
     case node: Deduplicate => stateful("dropDuplicates", isBounded(keysOf(node)), node)
     case node: DeduplicateWithinWatermark => stateful("dropDuplicatesWithinWatermark", bounded = true, node)
@@ -28,7 +28,7 @@ private[preflight] object QueryParts {
     case node: Join if StreamJoins.isOne(node) => stateful("join", isBounded(node), node)
   }
 
-  /** The stateful operators whose rows go on into a union. */
+  /** The stateful operators below a union. */
   def stateBeforeUnion(query: LogicalPlan): Seq[LogicalPlan] = streaming(query).collect { case union: Union =>
     streaming(union).collect {
       case node @ (_: Aggregate | _: TransformWithState | _: TransformWithStateInPySpark | _: Deduplicate)
@@ -44,7 +44,7 @@ private[preflight] object QueryParts {
     }
   }
 
-  /** Whether time lets both sides of a join forget their rows. */
+  /** True if time bounds the state of both sides of a join. */
   private def isBounded(join: Join): Boolean = join match {
     case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, left, right, _) =>
       val (leftTime, rightTime) = StreamingSymmetricHashJoinHelper.getStateWatermark(
@@ -63,14 +63,14 @@ private[preflight] object QueryParts {
     Watermark(node.eventTime.name, EventTimeWatermark.getDelayMs(node.delay), SourceLines.of(node))
   }
 
-  /** The lengths of the time windows that rows are gathered in. */
+  /** The lengths of the time windows that rows are grouped by. */
   def windows(query: LogicalPlan): Seq[TimeWindowDescription] = streaming(query).flatMap { node =>
     node.expressions.flatMap(_.collect {
       case alias: Alias if alias.metadata.contains(TimeWindow.marker) => lengthOf(alias).map(_ -> node)
     }.flatten)
   }.map { case (micros, node) => TimeWindowDescription(micros / MicrosPerMilli, SourceLines.of(node)) }
 
-  /** The Python functions on the streaming path, and whether rows reach them pickled. */
+  /** The Python functions on the streaming path, and whether their rows are pickled. */
   def python(query: LogicalPlan): Seq[PythonFunction] = streaming(query).flatMap { node =>
     node.expressions.flatMap(_.collect { case call: PythonUDF => call }).map { call =>
       PythonFunction(
@@ -89,7 +89,7 @@ private[preflight] object QueryParts {
     StateDescription(name, bounded, SourceLines.of(node))
 
   private def keysOf(node: Deduplicate): Seq[Expression] =
-    // Keys that Spark has not chosen yet can be any of the columns.
+    // Any column may be a key if Spark has not chosen the keys yet.
     if (node.keys.nonEmpty) node.keys else node.child.output
 
   private def isBounded(keys: Seq[Expression]): Boolean = keys.exists {
@@ -97,7 +97,7 @@ private[preflight] object QueryParts {
     case other => other.references.exists(_.metadata.contains(EventTimeWatermark.delayKey))
   }
 
-  /** A window is a struct of its start, and of the start plus its length. */
+  /** A window is a struct of its start and its end, which is the start plus the length. */
   private def lengthOf(window: Alias): Option[Long] = window.child match {
     case struct: CreateNamedStruct =>
       struct.valExprs.lastOption.flatMap(_.collectFirst { case Add(_, Literal(micros: Long, LongType), _) => micros })

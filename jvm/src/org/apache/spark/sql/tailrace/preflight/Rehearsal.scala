@@ -23,10 +23,10 @@ import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.plan.{OutputModes, SessionWindows}
 
 /**
- * Plans the first epoch of a real-time query as Spark itself would, without a checkpoint, a sink or a broker: sources
- * are replaced by stand-ins with as many partitions.
+ * Plans the first epoch of a real-time query as Spark itself would, without a checkpoint, a sink or a broker. Stand-ins
+ * with the same number of partitions replace the sources.
  *
- * @param recorded what the query's checkpoint says of its settings, such as the number of shuffle partitions
+ * @param recorded settings from the query's checkpoint, such as the number of shuffle partitions
  */
 private[preflight] final class Rehearsal(
     session: SparkSession,
@@ -39,24 +39,24 @@ private[preflight] final class Rehearsal(
   private val rehearsing = {
     val own = session.cloneSession()
     Seq(
-      // As Spark does for each streaming query, and for each in Real-Time Mode.
+      // As Spark sets them for every streaming query, and for every one in Real-Time Mode.
       SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "false",
       SQLConf.CBO_ENABLED.key -> "false",
       SQLConf.SORT_BEFORE_REPARTITION.key -> "false",
       SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL.key -> session.sessionState.conf.numShufflePartitions.toString,
-      // It would only hide the operators.
+      // Code generation would only hide the operators.
       SQLConf.WHOLESTAGE_CODEGEN_ENABLED.key -> "false").foreach { case (key, value) => own.conf.set(key, value) }
     recorded.foreach(OffsetSeqMetadata.setSessionConf(_, own.sessionState.conf))
     own
   }
 
-  // The folder of the state is named and never made: state is looked for when tasks run.
+  // The state's folder is named but never created: only running tasks look for state.
   lazy val planned: Try[SparkPlan] =
     plan(s"${Utils.getLocalDir(session.sparkContext.conf)}/tailrace-rehearsal", epoch = 0, comparesState = false)
 
   /**
-   * Why the query cannot go on with the state of a checkpoint, as Spark finds out in its first epoch. A Python processor would
-   * have to be started to say what its state looks like; Spark does that itself before the first row is read.
+   * Why the query cannot continue with the state of a checkpoint, as Spark would find out in its first epoch. A Python
+   * processor would have to run to describe its state; Spark does that itself before it reads the first row.
    */
   def stateObstacle(checkpoint: Checkpoint): Option[Throwable] =
     if (query.exists(_.isInstanceOf[TransformWithStateInPySpark])) None else obstacleIn(checkpoint)
@@ -84,7 +84,7 @@ private[preflight] final class Rehearsal(
         prevOffsetSeqMetadata = None,
         offsetSeqMetadata = settings,
         watermarkPropagator = WatermarkPropagator.noop(),
-        // In the first epoch of a run the state's schema is compared, and written if it is new.
+        // In the first epoch of a run, Spark compares the state's schema, and writes it if it is new.
         isFirstBatch = comparesState,
         isRealTimeMode = true).executedPlan
     })

@@ -7,9 +7,9 @@ import org.apache.spark.sql.tailrace.epoch.RehearsedSource
 import org.apache.spark.sql.types.StructType
 
 /**
- * Stands for a source while its query is planned: it has as many partitions, and is never read.
+ * Replaces a source while its query is planned. It has the same number of partitions, and is never read.
  *
- * @param number tells it from another source with the same name
+ * @param number distinguishes it from another source with the same name
  */
 private[preflight] final case class RehearsedStream(source: String, number: Int, partitions: Int)
     extends MicroBatchStream

@@ -5,11 +5,11 @@ import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
 import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.execution.SparkPlan
 
-/** Where in their own program users wrote an operation, as `file:line`. */
+/** The line of the user's program in which an operation was written, as `file:line`. */
 object SourceLines {
   private val Line = TreeNodeTag[String]("tailrace.line")
 
-  /** The dataset was made in this line; what it is made of keeps the lines it has. */
+  /** Marks a dataset as created in this line. Nodes that already have a line keep it. */
   def mark(dataset: Dataset[_], line: String): Unit = dataset.queryExecution.analyzed.foreach { node =>
     if (node.getTagValue(Line).isEmpty) {
       node.setTagValue(Line, line)
@@ -22,7 +22,7 @@ object SourceLines {
     case _ => None
   }
 
-  // PySpark notes the line of a column's making, though not of a DataFrame's.
+  // PySpark records the line in which a column was created, but not that of a DataFrame.
   private def ofExpressions(plan: LogicalPlan): Option[String] =
     plan.expressions.iterator
       .flatMap(_.collect { case part => part.origin.pysparkErrorContext.map(_._2) }.flatten)

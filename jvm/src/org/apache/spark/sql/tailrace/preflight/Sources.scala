@@ -14,10 +14,10 @@ import org.apache.spark.sql.tailrace.internals.kafka.{KafkaPartition, KafkaStrea
 /**
  * What a query reads.
  *
- * @param realTime   whether it can hand rows over as they arrive
- * @param partitions as many tasks read it; not known if its brokers cannot be asked
- * @param topics     if it is Kafka
- * @param agesMs     how old records were when they came in just now
+ * @param realTime   true if it can hand over rows as they arrive
+ * @param partitions the number of tasks that read it; unknown if its brokers do not answer
+ * @param topics     for a Kafka source
+ * @param agesMs     the ages of records that arrived just now
  */
 private[preflight] final case class Source(
     number: Int,
@@ -33,13 +33,13 @@ private[preflight] final case class Source(
 }
 
 private[preflight] object Sources {
-  /** Every source once for each time that it is read; those that are the same are equal. */
+  /** Every source, once for each time that it is read. Reads of the same source are equal. */
   def of(query: LogicalPlan): Seq[LogicalPlan] = query.collect {
     case relation: StreamingRelationV2 => relation
     case relation: StreamingRelation => relation
   }
 
-  /** @param sampleMs for how long to watch records come in, if at all */
+  /** @param sampleMs how long to watch arriving records, if at all */
   def look(relation: LogicalPlan, number: Int, sampleMs: Long): Source = relation match {
     case v2: StreamingRelationV2 => lookAt(v2, number, sampleMs)
     case v1: StreamingRelation =>
@@ -73,7 +73,7 @@ private[preflight] object Sources {
     case _ => source
   }
 
-  /** A stream as the query would make it, for as long as somebody looks; its notes go to a folder of their own. */
+  /** Opens the stream as the query would, while `look` runs. Its metadata goes to a temporary folder. */
   private def withStream(
       table: SupportsRead,
       relation: StreamingRelationV2)(look: MicroBatchStream => Source): Source = {

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 import tailrace.TailraceException
 
-/** A stateful operator whose rows go on into a union. */
+/** The refusal of a stateful operator below a union. */
 private[preflight] object StateBeforeUnion {
   private val Code = "TAILRACE_STATE_BEFORE_UNION"
   private val Problem =

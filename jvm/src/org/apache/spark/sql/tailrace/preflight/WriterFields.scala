@@ -15,7 +15,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import tailrace.support.{Sinks, Support}
 
-/** What was set on a writer that has not been started. */
+/** The settings of a writer that has not been started. */
 private[preflight] final class WriterFields(writer: DataStreamWriter[_]) {
   val dataset: Dataset[_] = StreamWriterFields.datasetOf(writer)
   val format: String = StreamWriterFields.formatOf(writer)
@@ -25,7 +25,7 @@ private[preflight] final class WriterFields(writer: DataStreamWriter[_]) {
 
   private def session: SparkSession = dataset.sparkSession
 
-  /** What the registry says of the sink; the sink itself is not made, as that may write. */
+  /** The registry's entry for the sink. The sink itself is not created, because that may write. */
   def sink: Support = format.toLowerCase(Locale.ROOT) match {
     case "foreach" => if (StreamWriterFields.isPythonForeach(writer)) Sinks.PythonForeach else Sinks.JvmForeach
     case "foreachbatch" => Sinks.ForeachBatch

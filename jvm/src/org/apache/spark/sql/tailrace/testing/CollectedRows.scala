@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactor
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
 import org.apache.spark.sql.types.StructType
 
-/** A sink whose rows are seen by the test as soon as they are written. Tasks run in the test's own JVM. */
+/** A sink whose rows the test sees as soon as they are written. Tasks run in the test's own JVM. */
 final class CollectedRows(id: String) extends Table with SupportsWrite {
   override def name(): String = "tailrace.testing"
   override def schema(): StructType = new StructType

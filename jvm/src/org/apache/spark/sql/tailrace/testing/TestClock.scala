@@ -7,9 +7,9 @@ import org.apache.spark.sql.tailrace.internals.EngineClock
 import org.apache.spark.util.{ManualClock, SystemClock}
 
 /**
- * Time stands still unless a test moves it. Knows whether the stream's thread waits for it to move.
+ * A clock that stands still unless a test moves it. It knows whether the stream's thread waits for it.
  *
- * @param file where Python workers read it
+ * @param file where Python workers read the time
  */
 final class TestClock(startMs: Long, file: Path) extends ManualClock(startMs) with Serializable {
   @volatile private var awaited = Long.MinValue
@@ -31,17 +31,17 @@ final class TestClock(startMs: Long, file: Path) extends ManualClock(startMs) wi
     super.waitTillTime(targetTime)
   }
 
-  /** Everything is done that was due. */
+  /** True if everything that was due is done. */
   def isWaitedFor: Boolean = awaited > getTimeMillis()
 
-  // A task's copy is the clock itself.
+  // A deserialized task gets the clock itself, not a copy.
   private def writeReplace(): AnyRef = new TestClock.Reference
 }
 
 object TestClock {
   private var current: Option[TestClock] = None
 
-  /** Timers and epochs of the whole JVM go by it; null if they go by another test's already. */
+  /** Makes the timers and epochs of the whole JVM follow a new clock; null if they already follow another test's. */
   def install(startMs: Long, file: String): TestClock = synchronized {
     if (current.isDefined) null
     else {

@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.streaming.runtime.ContinuousRecordPartitio
 import org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** Rows that a test gives, one at a time and whenever it likes. */
+/** A source whose rows a test adds at any time. */
 final class TestSource(session: SparkSession, schemaJson: String, partitions: Int, clock: TestClock) {
   private val schema = DataType.fromJson(schemaJson).asInstanceOf[StructType]
   private implicit val encoder: Encoder[Row] = ExpressionEncoder(schema)
@@ -27,7 +27,7 @@ final class TestSource(session: SparkSession, schemaJson: String, partitions: In
 
   def rows: DataFrame = stream.toDF()
 
-  /** Rows as Python pickles them. Without a job, which would take slots from the query. */
+  /** Adds rows that Python has pickled. It starts no job, which would take slots from the query. */
   def add(partition: Int, pickled: Array[Byte]): Unit = {
     val fromPython = EvaluatePython.makeFromJava(schema)
     val toRow = CatalystTypeConverters.createToScalaConverter(schema)
@@ -35,7 +35,7 @@ final class TestSource(session: SparkSession, schemaJson: String, partitions: In
     stream.addData(partition, rows.map(row => toRow(fromPython(row)).asInstanceOf[Row]))
   }
 
-  /** Whether tasks have taken all that was added. */
+  /** True if tasks have read all rows that were added. */
   def isRead: Boolean = {
     val read = (0 until partitions).map(partition => partition -> stream.positions.getOrDefault(partition, 0).intValue)
     stream.deserializeOffset(stream.latestOffset(null, null).json()).partitionNums == read.toMap
@@ -48,7 +48,7 @@ final class TestSource(session: SparkSession, schemaJson: String, partitions: In
       .getOrElse(false)
 }
 
-/** Spark's own source for tests, which tells besides how far its readers are. */
+/** Spark's own source for tests, which also reports how far its readers are. */
 private final class TestStream(session: SparkSession, partitions: Int, clock: TestClock)(implicit encoder: Encoder[Row])
     extends LowLatencyMemoryStream[Row](0, session, partitions, clock) {
   private val id = TestStream.newPositions()

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, Stream
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
 import org.apache.spark.sql.types.StructType
 
-/** A query under test: it reads a test's rows, goes by its clock, and its results are collected. */
+/** A query under test: it reads the test's rows, follows the test's clock, and its results are collected. */
 final class TestedQuery(
     session: SparkSession,
     rows: DataFrame,
@@ -26,7 +26,7 @@ final class TestedQuery(
     userSpecifiedName = None,
     userSpecifiedCheckpointLocation = Some(checkpoint),
     df = rows,
-    // In the background it would be written later than a test expects.
+    // Asynchronous progress would be written later than a test expects.
     extraOptions = Map("asyncProgressTrackingEnabled" -> "false"),
     sink = new CollectedRows(results),
     outputMode = OutputMode.Update,
@@ -39,7 +39,7 @@ final class TestedQuery(
 
   def isCommitted: Boolean = sources.asScala.forall(_.isCommittedIn(execution.committedOffsets))
 
-  /** Of the batch or epoch that is open, or comes next. */
+  /** The number of the open batch or epoch, or else of the next one. */
   def currentBatch: Long = execution.getLatestExecutionContext().batchId
 
   def collected: DataFrame = session.createDataFrame(CollectedRows.of(results), StructType(rows.schema.fields))
@@ -48,6 +48,6 @@ final class TestedQuery(
 }
 
 object TestedQuery {
-  /** So short that a test's clock hardly has to move to end one. */
+  /** So short that the test's clock hardly has to move to end an epoch. */
   val EpochMs = 1L
 }

@@ -19,7 +19,7 @@ private[session] final class EarlyClosing(
   /** To be called for each row, before [[isLate]]. */
   def observe(row: UnsafeRow): Unit = watermark.observe(current.partitionIndex, time.of(row))
 
-  /** If it is time to look for them, closes the sessions that have ended, and returns them. */
+  /** If a scan is due, closes the sessions that have ended, and returns them. */
   def closeIfDue(close: (UnsafeRow => Boolean) => Seq[UnsafeRow]): Seq[UnsafeRow] =
     watermark.step().fold(Seq.empty[UnsafeRow]) { untilMs =>
       closedUntilMicros = untilMs * EventTime.MicrosPerMilli
