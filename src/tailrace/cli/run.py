@@ -14,7 +14,7 @@ from tailrace._process.paths import log_file
 from tailrace._spark.java import require_java
 from tailrace.dashboard import require_web
 from tailrace.supervise.run.arguments import Arguments, refuse_what_cannot_be_supervised, take_apart
-from tailrace.supervise.run.health import HealthServer
+from tailrace.supervise.run.health_server import HealthServer
 from tailrace.supervise.run.restarts import Restarts
 from tailrace.supervise.run.status import Status
 from tailrace.supervise.run.submit import command_of, conf_of, environment_of

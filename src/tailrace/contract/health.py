@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+# A query that lags reads rows.
+READY = frozenset({"ready", "lagging"})
+
 
 @dataclass(frozen=True)
 class Health:
@@ -13,6 +16,11 @@ class Health:
     status: str
     queries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_ready(self) -> bool:
+        """True if rows flow in every query. In `status`, a lagging query hides a starting one."""
+        return bool(self.queries) and READY.issuperset(self.queries)
 
     def http_status(self, *, strict: bool) -> int:
         bad = {"failed", "lagging"} if strict else {"failed"}

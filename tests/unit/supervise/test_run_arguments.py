@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tailrace import TailraceError
-from tailrace.contract.health import Health
 from tailrace.supervise.run.arguments import Arguments, refuse_what_cannot_be_supervised, take_apart
-from tailrace.supervise.run.health import HealthServer
 from tailrace.supervise.run.output import RotatingLog
 from tailrace.supervise.run.redaction import HIDDEN, hide_in_command, hide_in_text
 from tailrace.supervise.run.replay import replay_of
-from tailrace.supervise.run.status import State, Status
 from tailrace.supervise.run.submit import command_of
 
 OWN = ("--restarts", "--health-port")
@@ -153,45 +147,3 @@ def test_a_log_of_bounded_size(tmp_path: Path) -> None:
     assert len(files) == 4
     assert all(file.stat().st_size <= 100 for file in files)
     assert (tmp_path / "run.log").read_text().endswith("000000099\n")
-
-
-@pytest.fixture
-def status() -> Status:
-    return Status()
-
-
-@pytest.fixture
-def health(status: Status) -> Iterator[HealthServer]:
-    server = HealthServer(status, "127.0.0.1", 0)
-    yield server
-    server.stop()
-
-
-def code_of(url: str, host: str | None = None) -> int:
-    try:
-        request = urllib.request.Request(url, headers={"host": host} if host else {})
-        return int(urllib.request.urlopen(request, timeout=10).status)
-    except urllib.error.HTTPError as refused:
-        return refused.code
-
-
-def test_alive_is_not_ready(status: Status, health: HealthServer) -> None:
-    assert [code_of(f"{health.url}/{page}") for page in ("health", "ready", "other")] == [200, 503, 404]
-    status.enter(State.RUNNING)
-    status.tell(queries=Health("starting"))
-    assert code_of(f"{health.url}/ready") == 503
-    status.tell(queries=Health("lagging"))
-    assert code_of(f"{health.url}/ready") == 200
-    status.enter(State.WAITING)
-    assert [code_of(f"{health.url}/{page}") for page in ("health", "ready")] == [200, 503]
-
-
-def test_a_name_that_is_not_ours_is_refused(health: HealthServer) -> None:
-    assert code_of(f"{health.url}/health", host="elsewhere.example:80") == 403
-    assert code_of(f"{health.url}/health", host="localhost:80") == 200
-
-
-def test_a_port_that_is_taken(health: HealthServer, status: Status) -> None:
-    with pytest.raises(TailraceError) as refused:
-        HealthServer(status, "127.0.0.1", int(health.url.rpartition(":")[2]))
-    assert refused.value.code == "TAILRACE_PORT_UNUSABLE"

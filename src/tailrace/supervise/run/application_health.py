@@ -16,7 +16,6 @@ from tailrace.monitor.health import current_runs, health_of
 from tailrace.supervise import run_folder
 from tailrace.supervise.run.process import Application
 from tailrace.supervise.run.replay import Offsets, Replay, replay_of
-from tailrace.supervise.run.status import READY
 
 ANSWERS_WITHIN_S = 3.0
 SILENT_AFTER_S = 10.0
@@ -56,7 +55,7 @@ class ApplicationHealth:
         self._heard_at = now
         health = health_of(self._snapshot)
         self.has_queries = self.has_queries or bool(health.queries)
-        self._well_since = (self._well_since or now) if health.status in READY else None
+        self._well_since = (self._well_since or now) if health.is_ready else None
         self._failed_since = (self._failed_since or now) if health.status == "failed" else None
         return health
 

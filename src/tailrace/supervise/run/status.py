@@ -10,8 +10,6 @@ from typing import Any
 from tailrace.contract.codec import encode
 from tailrace.contract.health import Health
 
-READY = ("ready", "lagging")
-
 
 class State(StrEnum):
     STARTING = "starting"
@@ -53,9 +51,9 @@ class Status:
 
     @property
     def is_ready(self) -> bool:
-        """True if rows flow, according to the application."""
+        """True if rows flow in every query, according to the application."""
         with self._lock:
-            return self._state == State.RUNNING and self._queries.status in READY
+            return self._state == State.RUNNING and self._queries.is_ready
 
     def to_dict(self) -> dict[str, Any]:
         with self._lock:
