@@ -95,7 +95,6 @@ class ConfigurationError(TailraceError):
             "TAILRACE_BAD_TEMPLATE",
             "TAILRACE_BAD_TOPIC",
             "TAILRACE_CONNECT_NOT_SUPPORTED",
-            "TAILRACE_DAEMON_MODULE",
             "TAILRACE_HOST_UNKNOWN",
             "TAILRACE_NOTHING_TO_CHECK",
             "TAILRACE_NOT_CONFIGURED",
