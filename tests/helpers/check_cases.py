@@ -1,4 +1,4 @@
-"""Small queries, each with what a check must say of it; see test_check_corpus and test_check_against_spark."""
+"""Small queries, each with what a check must say of it."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def value_of(spark: SparkSession, key: str) -> str | None:
     return None if value is None else str(value)
 
 
-def default_or_value_of(spark: SparkSession, key: str) -> str:
+def required_value_of(spark: SparkSession, key: str) -> str:
     """The value of a setting that has a default."""
     value = value_of(spark, key)
     if value is None:

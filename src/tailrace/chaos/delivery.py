@@ -102,7 +102,7 @@ class Expected:
     row: Callable[[Record], int | None]
     """What identifies the row that a record must give; none if it gives no row."""
     values: Callable[[Record], dict[str, int]] = lambda record: {}
-    """The fields of its answer that depend on the record alone."""
+    """The fields of its answer that depend only on the record."""
     ordered: bool = True
     totals: bool = False
     """Whether answers have a running count and sum of their key."""

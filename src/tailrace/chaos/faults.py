@@ -108,7 +108,7 @@ def cut_network(testbed: Testbed, planned: Planned) -> None:
     try:
         testbed.pause(planned.lasts_s)
     finally:
-        testbed.proxy.mend()
+        testbed.proxy.restore()
 
 
 def lock_checkpoint(testbed: Testbed, planned: Planned) -> None:

@@ -48,8 +48,8 @@ class TcpProxy:
         """Keep every connection, accept new ones, and pass nothing on."""
         self._do(self._fall_silent())
 
-    def mend(self) -> None:
-        self._do(self._mend())
+    def restore(self) -> None:
+        self._do(self._restore())
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=10)
@@ -65,7 +65,7 @@ class TcpProxy:
     async def _fall_silent(self) -> None:
         self._flowing.clear()
 
-    async def _mend(self) -> None:
+    async def _restore(self) -> None:
         self._refusing = False
         self._flowing.set()
 

@@ -69,7 +69,7 @@ class ChaosResult:
 
 
 def plan(options: ChaosOptions) -> tuple[list[Planned], dict[str, str]]:
-    """The schedule, and the faults that are left out of it with the reason."""
+    """The schedule, and the faults that are unavailable here, each with the reason."""
     own = options.yours is None
     chosen = [FAULTS[name] for name in options.faults or FAULTS]
     reasons = {fault.name: why_not(fault, own_broker=own, own_queries=own) for fault in chosen}
@@ -79,7 +79,7 @@ def plan(options: ChaosOptions) -> tuple[list[Planned], dict[str, str]]:
         raise TailraceError(
             "TAILRACE_NO_FAULT",
             "none of the faults is available here: " + "; ".join(f"{n}: {why}" for n, why in left_out.items()),
-            "name others with --fault, or leave it out for all that are available.",
+            "name others with --fault, or omit it for all that are available.",
         )
     return draw(options.seed, options.rounds, kinds), left_out
 

@@ -39,7 +39,7 @@ def verdict_on(facts: Facts, spark: SparkSession, *, from_micro_batch: bool = Fa
 
 
 def _relaxed(findings: list[Finding], codes: set[str]) -> list[Finding]:
-    """What the user has taken upon himself, code by code."""
+    """Findings whose codes the user accepted become warnings."""
     return [
         dataclasses.replace(finding, severity=Severity.WARNING)
         if finding.severity is Severity.BLOCKING and finding.code in codes
@@ -68,6 +68,6 @@ def require_query(query: object) -> None:
     if isinstance(query, DataFrame) and not query.isStreaming:
         raise TailraceError(
             "TAILRACE_NOTHING_TO_CHECK",
-            "this DataFrame is no stream.",
+            "this DataFrame is not a stream.",
             "begin with spark.readStream.",
         )

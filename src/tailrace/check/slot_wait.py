@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tailrace._spark.settings import default_or_value_of
+from tailrace._spark.settings import required_value_of
 from tailrace._spark.slots import cancelled_tasks, free_slots
 from tailrace.check.slots import ended_queries
 from tailrace.errors import NotReadyError
@@ -38,7 +38,7 @@ def wait_for_slots(spark: SparkSession, needed: int | None) -> None:
 
 def _wait_s(spark: SparkSession) -> float:
     durations: Any = spark._jvm.org.apache.spark.network.util.JavaUtils  # type: ignore[union-attr]
-    return float(durations.timeStringAsMs(default_or_value_of(spark, WAIT_KEY))) / 1000
+    return float(durations.timeStringAsMs(required_value_of(spark, WAIT_KEY))) / 1000
 
 
 def _not_released(held_by: dict[str, int], needed: int, wait_s: float) -> NotReadyError:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tailrace._process import dashboards
 from tailrace._process.console import console
-from tailrace._spark.settings import default_or_value_of, value_of
+from tailrace._spark.settings import required_value_of, value_of
 from tailrace.dashboard import serve
 from tailrace.errors import TailraceError
 from tailrace.monitor.live import monitor_of, session_of_this_process
@@ -46,7 +46,7 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
     spark = spark or session_of_this_process()
     monitor = monitor_of(spark)
     application = str(spark.sparkContext.applicationId)
-    wanted_host = host or default_or_value_of(spark, HOST_KEY)
+    wanted_host = host or required_value_of(spark, HOST_KEY)
     wanted_port = port if port is not None else port_of(spark) or 0
     with _lock:
         known = _served_applications.get(application)

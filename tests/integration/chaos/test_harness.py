@@ -31,7 +31,7 @@ WORKLOADS = ("stateless", "python", "aggregation", "dedup")
         pytest.param(3, WORKLOADS, id="all queries", marks=pytest.mark.chaos),
     ],
 )
-def test_kills_lose_nothing_and_write_nothing_twice(rounds: int, workloads: tuple[str, ...]) -> None:
+def test_kills_lose_nothing_and_write_no_duplicates(rounds: int, workloads: tuple[str, ...]) -> None:
     faults = ("--fault", "driver-kill", "--fault", "python-worker-kill")
     chosen = [word for workload in workloads for word in ("--workload", workload)]
     how = ("--rounds", str(rounds), "--seed", "1", "--sink", "both", "--json")
@@ -41,15 +41,15 @@ def test_kills_lose_nothing_and_write_nothing_twice(rounds: int, workloads: tupl
     assert {each["fault"] for each in found["rounds"]} == {"driver-kill", "python-worker-kill"}
     assert found["queries"].keys() == {f"{workload}/{sink}" for workload in workloads for sink in SINKS}
     assert found["guarantees_held"]
-    twice = dict.fromkeys(SINKS, 0)
+    duplicates = dict.fromkeys(SINKS, 0)
     for query, delivery in found["queries"].items():
         assert delivery["sent"] > 1000
         assert (delivery["lost"], delivery["unknown"], delivery["wrong"], delivery["wrong_keys"]) == (0, 0, 0, 0)
         assert delivery["out"] == delivery["due"] + delivery["duplicates"]
-        twice[query.partition("/")[2]] += delivery["duplicates"]
+        duplicates[query.partition("/")[2]] += delivery["duplicates"]
     # What was in the open epoch when the driver was killed, Spark's own sink writes again.
-    assert twice["kafka"] > 0
-    assert twice["tailrace-kafka"] == 0
+    assert duplicates["kafka"] > 0
+    assert duplicates["tailrace-kafka"] == 0
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def test_clients_that_come_through_a_proxy_stay_there() -> None:
         with pytest.raises(TailraceError):
             require_broker(address, timeout_s=1)
         assert require_broker(broker.bootstrap_servers) == 1, "the way without the proxy is open"
-        proxy.mend()
+        proxy.restore()
         with Collector(address, topic) as out:
             produce(address, topic, [{"id": 1}])
             until(lambda: len(out.rows()) == 1, "the record")

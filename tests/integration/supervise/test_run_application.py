@@ -1,4 +1,4 @@
-"""`tailrace run` with a real application on a real broker: killed, poisoned, refused, drained."""
+"""`tailrace run` with a real application on a real broker: killed, given a bad record, refused, drained."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ import tailrace
 servers, source, sink, checkpoint, mode, output_mode = sys.argv[1:]
 
 def score(text):
-    if '"id": 7,' in text and mode == "poison":
+    if '"id": 7,' in text and mode == "bad record":
         raise ValueError("cannot score this one")
     if '"id": 7,' in text and mode == "hang":
         import pathlib, time
@@ -171,7 +171,7 @@ def token_of(run: SupervisedRun) -> str:
 @pytest.mark.timeout(600)
 def test_a_record_that_fails_twice_ends_the_run(application: Application) -> None:
     produce(application.servers, application.source, [{"id": number, "key": "a"} for number in range(10)])
-    with application.run("poison") as run:
+    with application.run("bad record") as run:
         assert run.ends(within_s=2 * START_S) == 3, run.said
         first, second = run.reports()
         assert "restart 1 of 10" in first["next_step"]

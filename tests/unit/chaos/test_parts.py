@@ -74,7 +74,7 @@ def test_a_cut_breaks_connections_and_refuses_new_ones(proxy: TcpProxy) -> None:
         assert not echoes(before, b"after")
         with connect(proxy) as during:
             assert not echoes(during, b"during")
-    proxy.mend()
+    proxy.restore()
     with connect(proxy) as after:
         assert echoes(after, b"after")
 
@@ -87,7 +87,7 @@ def test_silence_keeps_connections_and_what_was_sent(proxy: TcpProxy) -> None:
         connection.settimeout(0.3)
         with pytest.raises(TimeoutError):
             connection.recv(1024)
-        proxy.mend()
+        proxy.restore()
         connection.settimeout(5)
         assert connection.recv(1024) == b"held"
 

@@ -1,4 +1,4 @@
-"""What a restart cures: by texts that Spark, Kafka and Python really printed (tests/failures)."""
+"""What a restart cures, by texts that Spark, Kafka and Python printed (in failures/, our own lines kept current)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CASES = {
     "udfimport": ("PYTHON_EXCEPTION", Cure.NONE),
     "executor": ("EXECUTOR_LOST", Cure.RESTART),
     "outgone": ("TOPIC_MISSING", Cure.NONE),
-    "poison": ("PYTHON_EXCEPTION", Cure.ONCE),
+    "bad-record": ("PYTHON_EXCEPTION", Cure.ONCE),
     "workerdie": ("TAILRACE_PYTHON_WORKER_LOST", Cure.ONCE),
     "refused": ("PYTHON_EXCEPTION", Cure.RESTART),
 }
@@ -49,7 +49,7 @@ def test_every_text_is_a_case() -> None:
 
 
 def test_the_record_and_the_query_are_named() -> None:
-    failure = diagnose(said("poison"), 1)
+    failure = diagnose(said("bad-record"), 1)
     assert failure.problem == "ValueError: cannot score 7"
     assert failure.query == "scores"
     assert failure.run_id == "c1ae3f37-c83b-4a24-b590-c5ff066a50b3"
@@ -83,7 +83,7 @@ def test_what_nobody_knows_is_tried_again(text: str) -> None:
 
 def test_only_the_last_error_counts() -> None:
     """A script that logs an error and goes on does not fail by it."""
-    failure = diagnose(said("import") + "and on it goes\n" + said("poison"), 1)
+    failure = diagnose(said("import") + "and on it goes\n" + said("bad-record"), 1)
     assert failure.code == "PYTHON_EXCEPTION"
 
 
@@ -100,7 +100,7 @@ def test_a_source_that_does_not_open(why: str, cure: Cure) -> None:
 
 
 def test_several_findings_are_cured_if_each_is() -> None:
-    text = "Traceback (most recent call last):\nTailraceError: [TAILRACE_CHECK_FAILED] two.\n{}\nFix: mend them."
+    text = "Traceback (most recent call last):\nTailraceError: [TAILRACE_CHECK_FAILED] two.\n{}\nFix: correct them."
     curable = "TAILRACE_BROKER_UNREACHABLE no answer\nTAILRACE_PORT_TAKEN taken"
     assert diagnose(text.format(curable), 1).cure == Cure.RESTART
     assert diagnose(text.format(curable + "\nTAILRACE_OUTPUT_MODE complete"), 1).cure == Cure.NONE
@@ -112,10 +112,10 @@ def test_the_codes_that_are_cured_exist() -> None:
 
 
 def test_the_same_place() -> None:
-    first = diagnose(said("poison"), 1)
-    moved = diagnose(said("poison").replace("offset 7:", "offset 8:"), 1)
-    elsewhere = diagnose(said("poison").replace("partition 0", "partition 1"), 1)
-    around = diagnose(said("poison").replace("offset 7:", "offsets 3 to 9:"), 1)
+    first = diagnose(said("bad-record"), 1)
+    moved = diagnose(said("bad-record").replace("offset 7:", "offset 8:"), 1)
+    elsewhere = diagnose(said("bad-record").replace("partition 0", "partition 1"), 1)
+    around = diagnose(said("bad-record").replace("offset 7:", "offsets 3 to 9:"), 1)
     assert first.has_record_of(first)
     assert around.has_record_of(first)
     assert not moved.has_record_of(first)

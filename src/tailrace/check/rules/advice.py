@@ -25,8 +25,8 @@ def guarantee_of(facts: Facts) -> str:
         return "None across restarts: without a checkpoint location the query starts from scratch each time."
     sink = facts.writer.format
     epoch = duration_in_words(facts.epoch_ms)
-    again = f"after a failure or a stop the rows since the last commit (up to {epoch}) "
-    twice = {
+    replayed = f"after a failure or a stop the rows since the last commit (up to {epoch}) "
+    repeated = {
         "kafka": "are written to Kafka again",
         "foreach": "are given to your function again",
         "console": "are printed again",
@@ -36,7 +36,7 @@ def guarantee_of(facts: Facts) -> str:
         lost = "no row is lost except those that Kafka deleted before they were read (failOnDataLoss is false)"
     if sink == EXACTLY_ONCE:
         return _exactly_once(facts, lost)
-    delivery = f"At least once: {lost}; {again}{twice.get(sink, 'are written again')}"
+    delivery = f"At least once: {lost}; {replayed}{repeated.get(sink, 'are written again')}"
     if facts.stateful:
         return f"{delivery}, with the values that they had then. The state counts each row exactly once."
     return f"{delivery}."

@@ -66,7 +66,7 @@ def _sessions_without_end(facts: Facts) -> StateDescription | None:
 
 
 def no_row_identity(facts: Facts) -> Iterator[Finding]:
-    """The exactly-once sink knows a row that comes again by the record it was made of, or a match by its content."""
+    """The exactly-once sink recognizes a replayed row by the record it was made from, or a match by its content."""
     if facts.writer is None or facts.writer.format != EXACTLY_ONCE:
         return
     plain = 'or write with format("kafka"), which may write duplicates after a failure.'
@@ -86,8 +86,8 @@ def no_row_identity(facts: Facts) -> Iterator[Finding]:
             yield blocking(
                 "TAILRACE_NO_ROW_IDENTITY",
                 f"function {function.name}",
-                "mapInPandas and mapInArrow do not say which row a result belongs to, so that "
-                f"{EXACTLY_ONCE} could not know it again.",
+                "mapInPandas and mapInArrow do not say which row a result belongs to, so "
+                f"{EXACTLY_ONCE} could not recognize it after a replay.",
                 f"use a udf, pandas_udf or arrow_udf, {plain}",
                 function.line,
             )
@@ -140,6 +140,6 @@ def error_policy(facts: Facts) -> Iterator[Finding]:
             ("onError is dead-letter, and there is no topic for them.", 'add .option("deadLetterTopic", "…").')
         )
     if limit is not None and (not limit.isdigit() or int(limit) == 0):
-        wrong.append((f"errorsPerMinute is '{limit}', which is no number.", "give a number."))
+        wrong.append((f"errorsPerMinute is '{limit}', which is not a positive number.", "give a number."))
     for problem, change in wrong:
         yield blocking("TAILRACE_BAD_ERROR_POLICY", "errors", problem, change)
