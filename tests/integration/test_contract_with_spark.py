@@ -1,4 +1,4 @@
-"""The Spark internals that the plugin names or calls are there, so that an upgrade fails with a list."""
+"""Spark has the internals that the plugin calls or reaches by name; after an upgrade, this lists what is missing."""
 
 from __future__ import annotations
 
@@ -111,15 +111,15 @@ def test_the_plugin_links_to_this_installation(spark: SparkSession, jvm: Any) ->
 
 
 def test_what_the_plugin_reaches_by_name(jvm: Any) -> None:
-    contract = jvm.org.apache.spark.sql.tailrace.internals.Contract
-    named = set(contract.ofSession())
+    members = jvm.org.apache.spark.sql.tailrace.internals.ReflectedMembers
+    named = set(members.ofSession())
     assert "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution.extraOptions" in named
     assert "org.apache.spark.sql.kafka010.KafkaRowWriter.callback" in named
-    assert list(contract.missing()) == []
+    assert list(members.missing()) == []
 
 
 def test_what_the_embedded_broker_calls_by_name(jvm: Any) -> None:
-    calls = [call.partition("(")[0] for call in jvm.org.apache.spark.sql.tailrace.internals.Contract.ofBroker()]
+    calls = [call.partition("(")[0] for call in jvm.org.apache.spark.sql.tailrace.internals.ReflectedMembers.ofBroker()]
     assert "kafka.Kafka.main" in calls
     with closing(ClassPath(maven.resolve(maven.KAFKA_BROKER), lambda _: set())) as broker:
         for class_name, _, method in (call.rpartition(".") for call in calls):
@@ -128,11 +128,11 @@ def test_what_the_embedded_broker_calls_by_name(jvm: Any) -> None:
             assert method in {name for name, _ in found.members}, class_name
 
 
-def test_all_that_reach_by_name_are_in_the_contract() -> None:
+def test_all_that_reach_by_name_are_listed() -> None:
     internals = ROOT / "jvm/src/org/apache/spark/sql/tailrace/internals"
     sources = [file.read_text(encoding="utf-8") for file in internals.rglob("*.scala")]
     users = {name for source in sources for name in re.findall(r"object (\w+) extends ByName", source)}
-    listed = set(re.findall(r"^    (\w+)[,)]", (internals / "Contract.scala").read_text(), re.MULTILINE))
+    listed = set(re.findall(r"^    (\w+)[,)]", (internals / "ReflectedMembers.scala").read_text(), re.MULTILINE))
     assert users - {"OwnedBroker"} == listed
 
 

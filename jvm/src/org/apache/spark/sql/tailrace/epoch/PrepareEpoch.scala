@@ -34,7 +34,7 @@ private[epoch] object PrepareEpoch {
     val sink = ExactlyOnceSink.in(operators).filter(_ => settings.addsOperators)
     val written = for (sink <- sink; id <- id) yield prepare(sink, SinkEpoch(operators, id.run, id.epoch, onError))
 
-    val needsOrigins = sink.isDefined || onError.goesOn || operators.exists(usesOrigins)
+    val needsOrigins = sink.isDefined || onError.skipsBadRecords || operators.exists(usesOrigins)
     val tracking = Option.when(settings.addsOperators && (settings.timesRows || needsOrigins)) {
       OriginTracking(
         new SourcePartitions,

@@ -11,12 +11,12 @@ import tailrace.TailraceException
 /** What happens to a record that cannot be processed. */
 sealed trait ErrorPolicy extends Serializable {
   /** True if the query skips the record and continues. */
-  def goesOn: Boolean = true
+  def skipsBadRecords: Boolean = true
 }
 
 object ErrorPolicy {
   case object Fail extends ErrorPolicy {
-    override def goesOn: Boolean = false
+    override def skipsBadRecords: Boolean = false
   }
 
   final case class Drop(perMinute: Int) extends ErrorPolicy

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.write.DataWriter
 import org.apache.spark.sql.tailrace.internals.kafka.KafkaRowWriter
 
 /** A writer that calls back when the broker has acknowledged a row. */
-trait TellsOfAcknowledgements {
+trait ReportsAcknowledgements {
   /** Called for each row that is sent from now on, unless null. */
   var observer: Callback
 }
@@ -25,7 +25,7 @@ private[metrics] abstract class KafkaAcknowledgements(probe: SinkProbe) {
   protected def use(observer: Callback): Unit
 }
 
-private final class OfOwnSink(writer: TellsOfAcknowledgements, probe: SinkProbe) extends KafkaAcknowledgements(probe) {
+private final class OfOwnSink(writer: ReportsAcknowledgements, probe: SinkProbe) extends KafkaAcknowledgements(probe) {
   override protected def use(observer: Callback): Unit = writer.observer = observer
 }
 
@@ -63,7 +63,7 @@ private final class Acknowledged(
 private[metrics] object KafkaAcknowledgements {
   /** None for other sinks, and for a connector that keeps its callback elsewhere. */
   def of(writer: DataWriter[InternalRow], probe: SinkProbe): Option[KafkaAcknowledgements] = writer match {
-    case own: TellsOfAcknowledgements => Some(new OfOwnSink(own, probe))
+    case own: ReportsAcknowledgements => Some(new OfOwnSink(own, probe))
     case other => KafkaRowWriter.of(other).map(new OfSparksSink(_, probe))
   }
 }

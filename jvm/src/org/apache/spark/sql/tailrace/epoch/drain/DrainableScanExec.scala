@@ -10,12 +10,12 @@ import org.apache.spark.sql.execution.datasources.v2.{LowLatencyClock, RealTimeS
 import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 
 /**
- * Spark's own scan, whose epoch can be ended early: its readers then say that there are no more rows, as they do when
- * the epoch's time is over, and everything that follows is the usual end of an epoch. It can also be made to last longer, until
- * the rows of an older run are caught up with.
+ * Spark's own scan, whose epoch can be drained: its readers then report that there are no more rows, as they do when the
+ * epoch's time is over, and the epoch ends as usual. The epoch can also be made to last longer, until it has read the records
+ * that an older run had read.
  *
  * @param run     whose drain ends it
- * @param catchUp what to read before the epoch may end; none if time alone decides
+ * @param catchUp what to read before the epoch may end; none if only time decides
  */
 final class DrainableScanExec(
     output: Seq[Attribute],
@@ -47,16 +47,16 @@ final case class CatchUp(until: Map[(String, Int), Long], durationMs: Long)
 /** Which record of each partition to read before the epoch may end, and when it would end otherwise. */
 private final class CatchUpTargets(until: Map[(String, Int), Long], endsAt: Long, offsetColumn: Int)
     extends Serializable {
-  def of(partition: InputPartition): ReadProgress = {
+  def of(partition: InputPartition): CatchUpProgress = {
     val target =
       KafkaPartition.of(partition).flatMap(at => until.get((at.topic, at.partition)).filter(_ >= at.fromOffset))
-    new ReadProgress(target.getOrElse(ReadProgress.NoTarget), endsAt, offsetColumn)
+    new CatchUpProgress(target.getOrElse(CatchUpProgress.NoTarget), endsAt, offsetColumn)
   }
 }
 
 /** In a task: how far it is from the record that it has to read. */
-private final class ReadProgress(target: Long, val endsAt: Long, offsetColumn: Int) {
-  private var isBehind = target != ReadProgress.NoTarget
+private final class CatchUpProgress(target: Long, val endsAt: Long, offsetColumn: Int) {
+  private var isBehind = target != CatchUpProgress.NoTarget
   private var lastReadAt = LowLatencyClock.getTimeMillis()
 
   def read(row: InternalRow, now: Long): Unit = if (isBehind) {
@@ -64,11 +64,11 @@ private final class ReadProgress(target: Long, val endsAt: Long, offsetColumn: I
     isBehind = row.getLong(offsetColumn) < target
   }
 
-  /** A record that does not come any more, because Kafka has deleted it, is not waited for for ever. */
-  def isOver(now: Long): Boolean = !isBehind || now > math.max(endsAt, lastReadAt + ReadProgress.PatienceMs)
+  /** The wait is bounded: Kafka may have deleted the record. */
+  def isOver(now: Long): Boolean = !isBehind || now > math.max(endsAt, lastReadAt + CatchUpProgress.PatienceMs)
 }
 
-private object ReadProgress {
+private object CatchUpProgress {
   val NoTarget: Long = -1L
   private val PatienceMs = 10000L
 }
@@ -87,7 +87,7 @@ private final class DrainableReaderFactory(
     }
 }
 
-private final class DrainableReader(reader: SupportsRealTimeRead[InternalRow], run: String, catchUp: ReadProgress)
+private final class DrainableReader(reader: SupportsRealTimeRead[InternalRow], run: String, catchUp: CatchUpProgress)
     extends SupportsRealTimeRead[InternalRow] {
   import DrainableReader._
 

@@ -9,11 +9,10 @@ import org.apache.spark.sql.tailrace.operators.state.{IdleTicksExec, UntickedPro
 import org.apache.spark.sql.tailrace.plan.Stages
 
 /**
- * In a real-time plan, lets the processing-time timers and the TTL of `transformWithState` do their work while no row comes. Spark looks
- * for expired ones behind each row; here it is given a row to look behind when there is none, which the user's processor does
- * not see.
+ * In a real-time plan, fires the processing-time timers and applies the TTL of `transformWithState` while no row arrives.
+ * Spark checks timers after each row, so an idle input gets an artificial row, which the user's processor does not see.
  *
- * Timers in event time go by the watermark, which stands still within an epoch.
+ * Event-time timers depend on the watermark, which does not move within an epoch.
  */
 object FireTimersWhenIdle extends EpochRule {
   override def apply(plan: SparkPlan, epoch: EpochContext): SparkPlan =
@@ -21,7 +20,7 @@ object FireTimersWhenIdle extends EpochRule {
 
   private def withTicks(plan: SparkPlan, onError: ErrorPolicy): SparkPlan = plan.transformUp {
     case operator: TransformWithStateExec if waitsForRows(operator) =>
-      // The input is read in a thread of its own, where the row at hand is another one.
+      // The input is read in a thread of its own, which has its own CurrentRow.
       val input =
         IdleTicksExec(ErrorGuardExec(operator.child, onError), operator.keyDeserializer, operator.groupingAttributes)
       operator.copy(statefulProcessor = new UntickedProcessor(operator.statefulProcessor), child = input)

@@ -11,7 +11,7 @@ import org.apache.spark.sql.tailrace.errors.{ErrorGuardExec, ErrorPolicy}
 import org.apache.spark.sql.tailrace.operators.python.{PythonForeachWrite, RealTimeEvalPythonExec, RealTimeForeachExec, RealTimeMapInBatchExec, RealTimeTransformWithStateExec}
 import org.apache.spark.sql.tailrace.plan.Stages
 
-/** In a real-time plan, puts operators that pass rows on at once in the place of Spark's Python operators. */
+/** In a real-time plan, replaces Spark's Python operators with operators that pass each row on at once. */
 object ReplacePythonOperators extends EpochRule {
   override def apply(plan: SparkPlan, epoch: EpochContext): SparkPlan = replaced(plan, epoch.onError)
 
@@ -36,6 +36,6 @@ object ReplacePythonOperators extends EpochRule {
       }
   }
 
-  /** A Python operator reads its input in another thread, where the row at hand is another one. */
+  /** A Python operator reads its input in another thread, which has its own CurrentRow. */
   private def guarded(input: SparkPlan, onError: ErrorPolicy): SparkPlan = ErrorGuardExec(input, onError)
 }

@@ -11,9 +11,9 @@ import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
 import org.apache.spark.sql.tailrace.plan.Stages
 
 /**
- * In a real-time plan, replaces the operators that Spark has for session windows. It sorts the rows before and after the
- * shuffle, lays them beside the sessions in the state, joins them and writes the sessions back, each step for the
- * whole epoch; here each row goes through all of it alone.
+ * In a real-time plan, replaces Spark's operators for session windows. Spark's sort the rows before and after the shuffle,
+ * merge them with the sessions in the state and write the sessions back, each step for the whole epoch. Here each row goes
+ * through all steps by itself.
  */
 object ReplaceSessions extends EpochRule {
   override def apply(plan: SparkPlan, epoch: EpochContext): SparkPlan =
@@ -38,7 +38,7 @@ object ReplaceSessions extends EpochRule {
   /** Each row as a session by itself. */
   private def initialized(rows: SparkPlan): SparkPlan = rows match {
     case shuffle: ShuffleExchangeExec => shuffle.withNewChildren(Seq(initialized(unsorted(shuffle.child))))
-    // Sessions are merged before the shuffle as well, if the user wishes so.
+    // If the user asks for it, Spark merges sessions before the shuffle as well.
     case merging: MergingSessionsExec => initialized(unsorted(merging.child))
     case aggregate: BaseAggregateExec => rowByRow(aggregate, unsorted(aggregate.child), isFinal = false)
     case other =>

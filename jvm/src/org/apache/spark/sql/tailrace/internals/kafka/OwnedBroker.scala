@@ -8,11 +8,11 @@ import org.apache.spark.sql.tailrace.internals.names.ByName
 /**
  * Runs Apache Kafka in this JVM for as long as its owner lives. The owner holds the other end of
  * standard input and never writes to it: when the owner ends, however it ends, the pipe closes, the
- * data folder is removed and the JVM halts. No process is left, also after a SIGKILL of the owner.
+ * data folder is removed and the JVM halts. No process is left, even after a SIGKILL of the owner.
  *
- * Arguments: the server's properties file, the cluster id ("-" to go on with the data that is there),
+ * Arguments: the server's properties file, the cluster id ("-" to continue with the existing data),
  * and the folder to remove ("-" to keep running without an owner). Kafka's classes are called by name because the plugin is compiled
- * against Spark's jars alone.
+ * only against Spark's jars.
  */
 object OwnedBroker extends ByName {
   private val format = method("kafka.tools.StorageTool", "execute", "[Ljava.lang.String;", "java.io.PrintStream")

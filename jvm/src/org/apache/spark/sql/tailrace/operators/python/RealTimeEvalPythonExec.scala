@@ -62,7 +62,7 @@ case class RealTimeEvalPythonExec(
       }
       val joined = new JoinedRow
       val toUnsafe = UnsafeProjection.create(allOutput, allOutput)
-      if (policy.goesOn) {
+      if (policy.skipsBadRecords) {
         val exchange = new RetryingExchange(rows, connect, limits, context, new BadRecordHandler(policy))
         exchange.map { case (row, result) => toUnsafe(joined(row, result)) }
       } else {

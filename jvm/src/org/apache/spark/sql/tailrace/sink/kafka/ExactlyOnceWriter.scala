@@ -11,7 +11,7 @@ import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 import org.apache.spark.sql.tailrace.errors.BadRecordHandler
-import org.apache.spark.sql.tailrace.metrics.TellsOfAcknowledgements
+import org.apache.spark.sql.tailrace.metrics.ReportsAcknowledgements
 import org.apache.spark.sql.tailrace.internals.kafka.{KafkaErrors, Producers}
 import org.apache.spark.sql.tailrace.internals.kafka.Producers.Producer
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, Ordinals, RowId, SourcePartition}
@@ -35,7 +35,7 @@ final case class TaskCommit(
 
 /** Writes the rows of a task to Kafka, except those that the deduplicator drops. */
 final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataWriter[InternalRow]
-    with TellsOfAcknowledgements {
+    with ReportsAcknowledgements {
   import ExactlyOnceWriter._
 
   private val options = epoch.output.options
@@ -113,7 +113,7 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
   /** A record that Kafka rejected fails the query, unless it is only too large and the query skips bad records. */
   private def handleFailures(): Unit = {
     // A transaction is all or nothing: no single row of it can be skipped.
-    val skips = epoch.output.onError.goesOn && transactions == null
+    val skips = epoch.output.onError.skipsBadRecords && transactions == null
     acknowledgements.takeFailures(isOfOneRow = reason => skips && KafkaErrors.isRecordTooLarge(reason)).foreach {
       case (position, reason) => badRecords.handle(position, reason)
     }

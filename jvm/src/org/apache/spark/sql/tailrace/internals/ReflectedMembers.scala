@@ -6,7 +6,7 @@ import org.apache.spark.sql.tailrace.internals.kafka.{KafkaAdmin, KafkaConnector
 import org.apache.spark.sql.tailrace.internals.names.ByName
 
 /** What the plugin reaches by name in Spark, its Kafka connector and Kafka's client: an upgrade begins with this list. */
-object Contract {
+object ReflectedMembers {
   private val inSession: Seq[ByName] = Seq(
     KafkaAdmin,
     KafkaConnector,
