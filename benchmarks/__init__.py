@@ -1,1 +1,1 @@
-"""Scripts that print the figures of the documentation."""
+"""Scripts that print the figures in the documentation."""

@@ -1,6 +1,6 @@
-"""Measure the settings that shorten the pause between epochs one by one, each for itself.
+"""Measure the settings that shorten the pause between epochs, one by one.
 
-Prints a table of docs/benchmarks/epoch-boundaries.md. Every variant has a JVM of its own; rounds are in turn.
+Prints a table of docs/benchmarks/epoch-boundaries.md. Every variant has its own JVM; variants take turns.
 """
 
 from __future__ import annotations

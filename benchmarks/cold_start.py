@@ -1,8 +1,8 @@
-"""Measure the way from the start of a process to its first row out, by part, with bare Spark and with Tailrace.
+"""Measure the time from the start of a process to its first output row, by part, with bare Spark and with Tailrace.
 
 Prints a table of docs/benchmarks/epoch-boundaries.md.
-The row is in the topic before the process starts; the packages and jars are in their
-caches, and so are the files in the system's.
+The row is in the topic before the process starts. The packages and jars are in their caches, and their files in the
+system's.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
             for side in SIDES:
                 taken[side].append(cold_start(kafka, side))
     print(f"Medians of {options.rounds} starts, seconds. {describe_machine()}.\n")
-    # The first of each brings the files into the system's cache.
+    # The first start of each loads the files into the system's cache.
     medians = {
         side: {step: statistics.median(one[step] for one in starts[1:]) for step in STEPS}
         for side, starts in taken.items()
@@ -86,7 +86,7 @@ def first_row(servers: str, topic: str) -> float:
 
 
 def run_query(side: str, servers: str, source: str, target: str) -> None:
-    """The child: says when it was how far, and goes on until it is told to end."""
+    """The child: reports when it reaches each step, and runs until it is told to end."""
     moments: dict[str, Any] = {"python": time.time()}
     from pyspark import SparkContext
     from pyspark.sql import SparkSession

@@ -36,13 +36,13 @@ def session(**settings: str) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
-        # Before the broker goes: they would complain of it for ever.
+        # Before the broker stops: they would log errors about it forever.
         while _consumers:
             _consumers.popitem()[1].close()
 
 
 class Bench:
-    """A broker and a session, and fresh topics for every measurement."""
+    """A broker and a session, with fresh topics for every measurement."""
 
     def __init__(self, kafka: tailrace.EmbeddedKafka, spark: SparkSession) -> None:
         self.kafka = kafka
@@ -66,7 +66,7 @@ def read(spark: SparkSession, servers: str, topic: str, **options: str) -> DataF
 def running(
     query: DataFrame, servers: str, topic: str, *, sink: str = "kafka", epoch: str | None = "5 minutes", **options: str
 ) -> Iterator[StreamingQuery]:
-    """The query in Real-Time Mode, or in micro-batch without an epoch."""
+    """Run the query in Real-Time Mode, or without an epoch in micro-batch."""
     # A task that is being cancelled may still write to it.
     with tempfile.TemporaryDirectory(prefix="tailrace-bench-", ignore_cleanup_errors=True) as checkpoint:
         writer = query.writeStream.format(sink).outputMode("update").option("kafka.bootstrap.servers", servers)
@@ -101,7 +101,7 @@ def preload(servers: str, topic: str, rows: int, encode: Encode = encode_json) -
 
 
 def drain_rate(servers: str, topic: str, rows: int) -> float:
-    """Rows a second that appear in the topic, after the first tenth of them, when the query is warm."""
+    """Rows per second that appear in the topic after the first tenth, when the query is warm."""
     begun: tuple[float, int] | None = None
     while True:
         written, now = rows_in(servers, topic), time.monotonic()
@@ -113,7 +113,7 @@ def drain_rate(servers: str, topic: str, rows: int) -> float:
 
 
 def wait_for_rows(query: StreamingQuery, servers: str, topic: str, rows: int) -> None:
-    """Until so many are in the topic; a query that fails meanwhile raises."""
+    """Wait until this many rows are in the topic. Raises if the query fails meanwhile."""
     while rows_in(servers, topic) < rows:
         raise_if_failed(query)
         time.sleep(0.05)

@@ -1,8 +1,7 @@
 """Measure the settings that `tailrace.configure` chooses, each against Spark's own default.
 
-Prints a table in Markdown for docs/benchmarks/defaults.md. Every variant is run twice, in turn, so that a
-slow moment of the machine does not fall on one of them alone. Epochs last five minutes: no epoch
-boundary is inside a measured window.
+Prints a table in Markdown for docs/benchmarks/defaults.md. Every variant runs twice, in turns, so a slow moment of the
+machine does not affect only one of them. Epochs last five minutes, so no epoch boundary is inside a measured window.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measure the pause between two epochs, with bare Spark and with Tailrace, in one run and from outside.
+"""Measure the pause between two epochs from outside, with bare Spark and with Tailrace in one run.
 
 Each side has a JVM of its own and does the same: a query is warmed up with short epochs, then records are sent at a
 fixed rate for two minutes with epochs of ten seconds. The pause is the longest silence of the output around the end of
@@ -20,7 +20,7 @@ from tailrace.loadtest.machine import describe_machine
 from tailrace.loadtest.report import LABELS
 
 BARE, OURS = "bare Spark", "Tailrace"
-# So many boundaries until a JVM has compiled what they run: both sides are compared as they are after hours.
+# The boundaries until a JVM has compiled their code: both sides are compared as they would be after hours.
 WARM_UP_EPOCHS = 50
 STATELESS, STATEFUL, PYTHON = "stateless", "keyed aggregation", "python udf"
 Results = dict[tuple[str, str], dict[str, Any]]
@@ -108,7 +108,7 @@ def print_bars(results: Results) -> None:
 
 
 def throughput(kafka: tailrace.EmbeddedKafka, rows: int) -> dict[tuple[str, str], list[float]]:
-    """Twice in turn, so that a slow moment of the machine does not fall on one side alone."""
+    """Twice, in turns, so a slow moment of the machine does not affect only one side."""
     kafka.create_topics(["preloaded"], partitions=PARTITIONS)
     preload(kafka.bootstrap_servers, "preloaded", rows)
     rates: dict[tuple[str, str], list[float]] = {}

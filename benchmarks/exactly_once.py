@@ -1,10 +1,10 @@
-"""Measure what it costs to write each row once, and what a drain with a restart costs.
+"""Measure the cost of writing each row exactly once, and of a drain with a restart.
 
 Prints the tables of docs/benchmarks/exactly-once.md.
-Latency: Spark's Kafka sink, `tailrace-kafka` and `tailrace-kafka` with
-transactions of 20 ms, in turn and several times in one session, so that a slow moment of the machine does not fall on
-one of them alone. The consumer reads committed records. Epochs last five minutes: no epoch boundary is inside a
-measured window. Drain: a query under load is drained and started again at once, all within one measured window.
+Latency: Spark's Kafka sink, `tailrace-kafka`, and `tailrace-kafka` with transactions of 20 ms take turns several times
+in one session, so a slow moment of the machine does not affect only one of them. The consumer reads committed records.
+Epochs last five minutes, so no epoch boundary is inside a measured window.
+Drain: a query under load is drained and restarted at once, all within one measured window.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Measure what the probes inside the engine cost, and whether they tell the truth.
+"""Measure the cost of the probes inside the engine, and whether their figures are right.
 
-Prints the tables of docs/benchmarks/live-latency.md. What is compared is measured in one run and in turns.
+Prints the tables of docs/benchmarks/live-latency.md. Compared variants run in turns within one run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def as_json(rows: DataFrame) -> DataFrame:
 
 
 def passed_on(rows: DataFrame) -> DataFrame:
-    """The cheapest query there is: nothing else hides the probes' cost."""
+    """The cheapest query there is, so nothing else hides the cost of the probes."""
     return rows.select("key", "value").where("length(value) > 10")
 
 
@@ -61,7 +61,7 @@ def with_udf(rows: DataFrame) -> DataFrame:
 
 
 def throughput(bench: Bench, query: Query, source: str, rows: int, *, probes: bool) -> tuple[float, float]:
-    """Rows a second, and the CPU time of Spark's JVM for each, in µs."""
+    """Rows per second, and the CPU time of Spark's JVM per row in µs."""
     target = bench.topic()
     bench.spark.conf.set(PROBES, str(probes).lower())
     with running(query(read(bench.spark, bench.servers, source)), bench.servers, target):
@@ -101,7 +101,7 @@ def print_cost(bench: Bench, rows: int, rounds: int) -> None:
 
 
 def ratio(figures: dict[bool, list[float]]) -> str:
-    """With probes to without: of pairs that were measured one right after the other, the median and the range."""
+    """The ratio with probes to without, over pairs measured right after each other: median and range."""
     pairs = [on / off for on, off in zip(figures[True], figures[False], strict=True)]
     return f"{statistics.median(pairs):.3f} ({min(pairs):.2f} to {max(pairs):.2f})"
 

@@ -1,4 +1,4 @@
-"""Measure queries in a JVM of their own, so that two JVMs with different options can be compared in one run.
+"""Measure queries in their own JVM, so two JVMs with different options can be compared in one run.
 
 `in_a_jvm` starts it; the child prints one line of JSON for each query.
 """
@@ -30,7 +30,7 @@ from tailrace.loadtest.epochs import wait_for_epochs
 
 @dataclass(frozen=True)
 class Work:
-    """What a JVM has to do."""
+    """The work of a JVM."""
 
     servers: str
     queries: tuple[str, ...]
@@ -68,7 +68,7 @@ QUERIES: dict[str, Callable[[DataFrame], DataFrame]] = {
 
 
 def in_a_jvm(work: Any, module: str = __spec__.name) -> Iterator[dict[str, Any]]:
-    """The results of its queries, in turn; another module reads work of its own kind."""
+    """The results of the JVM's queries, in order. Another module may run its own kind of work."""
     command = [sys.executable, "-m", module]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as jvm:
         assert jvm.stdin is not None
@@ -88,7 +88,7 @@ def session(work: Work) -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(PARTITIONS),
         SHORTEST_EPOCH_KEY: "1000",
-        # It is warmed up here, the same way with and without Tailrace.
+        # The benchmark warms up the JVM itself, the same way with and without Tailrace.
         "spark.tailrace.warmup.epochs": "0",
     }
     for key, value in (settings | work.settings).items():
@@ -117,7 +117,7 @@ class Measured:
             return {"query": name, "pause": pause} | report.to_dict()
 
     def _warm_up(self, name: str) -> None:
-        """Bare Spark's first boundaries take seconds: the comparison is between warm JVMs."""
+        """Warm up: bare Spark's first boundaries take seconds, and the comparison is between warm JVMs."""
         if not self.work.warm_up_epochs:
             return
         with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What Spark's processes on this machine take: the JVM of this process and the Python workers below it."""
+"""The resources of Spark's processes on this machine: this process's JVM and the Python workers below it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def jvm_pid(spark: SparkSession) -> int:
 
 
 def python_workers() -> list[int]:
-    """Of this process: a daemon and its workers, below the JVM."""
+    """The Python daemon of this process and its workers, below the JVM."""
     parents, commands = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -42,7 +42,7 @@ def resident_mb(pid: int) -> float:
 
 
 def heap_mb(spark: SparkSession) -> float:
-    """What is left of the JVM's heap after a collection."""
+    """The JVM's heap after a collection."""
     jvm: Any = spark.sparkContext._jvm
     jvm.java.lang.System.gc()
     runtime = jvm.java.lang.Runtime.getRuntime()
@@ -50,7 +50,7 @@ def heap_mb(spark: SparkSession) -> float:
 
 
 def cpu_s(pid: int) -> float:
-    """Processor time of a process, and of those that it started and saw end."""
+    """The processor time of a process, including its children that have ended."""
     try:
         times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
     except OSError:

@@ -1,4 +1,4 @@
-"""A line on standard error for each step of a long measurement; the tables have standard output for themselves."""
+"""A line on standard error for each step of a long measurement. Only the tables go to standard output."""
 
 from __future__ import annotations
 

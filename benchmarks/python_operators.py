@@ -1,8 +1,7 @@
 """Measure Python functions in Real-Time Mode against the same query without one, and against micro-batch.
 
 Prints the tables of docs/benchmarks/python.md.
-What is compared is measured in one run and in turns, so that a slow moment of
-the machine does not fall on one side alone.
+Compared variants run in turns within one run, so a slow moment of the machine does not affect only one of them.
 """
 
 from __future__ import annotations
@@ -102,14 +101,14 @@ class PythonBench(Bench):
             running(self.query(kind, source), self.servers, target, epoch="5 seconds"),
             LoadTest(bootstrap_servers=self.servers, input_topic=source, output_topic=target, rate=200) as load,
         ):
-            # The first boundaries are those of a cold JVM.
+            # Skip the first boundaries, when the JVM is cold.
             load.wait_for_output(timeout_s=60, records=200 * 5 * 4)
             load.wait_for_output(timeout_s=60 + 6 * epochs, records=200 * 5 * (4 + epochs))
         return longest_gaps(self.servers, target, epochs)
 
 
 def longest_gaps(servers: str, topic: str, count: int) -> list[float]:
-    """Between output records, by the broker's own clock; the boundaries are the longest by far."""
+    """The pauses between output records, by the broker's clock. Those at boundaries are the longest by far."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": topic, "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
     total = rows_in(servers, topic)
@@ -140,7 +139,7 @@ def print_latencies(bench: PythonBench, rates: list[int], seconds: int, rounds: 
 
 
 def best(reports: list[LatencyReport], key: str) -> float:
-    """Of the rounds the median: on a shared machine single rounds catch its neighbours' bursts."""
+    """The median of the rounds: on a shared machine, single rounds suffer from bursts of its neighbours."""
     return float(statistics.median(getattr(report, key) for report in reports))
 
 

@@ -1,11 +1,10 @@
-"""Measure how long a query takes to come back after SIGKILL, by part, and how that grows with the open epoch.
+"""Measure how long a query takes to recover from SIGKILL, by part, and how that grows with the open epoch.
 
 Prints the table of docs/benchmarks/recovery.md.
-A driver with one query is killed when its epoch has been open for so long,
-and started again at once; records go on coming. Process, session and query are what the driver tells; new rows are
-seen by a consumer of its own: rows of records that were sent after the kill, from every partition, so that all that was
-repeated and all that had waited is behind. In between are the state's load, reading the output back
-(`tailrace-kafka` only), and the replay.
+A driver with one query is killed when its epoch has been open for a given time, and restarted at once, while records
+keep arriving. The driver reports the times of process, session and query. An independent consumer sees the new rows:
+rows of records that were sent after the kill, from every partition, so the replay and the backlog are over by then. In
+between, the query loads its state, reads the output back (`tailrace-kafka` only), and replays.
 """
 
 from __future__ import annotations

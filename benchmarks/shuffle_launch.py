@@ -1,7 +1,7 @@
-"""Measure what the streaming shuffle takes at the start of each epoch, from Spark's own log.
+"""Measure how long the streaming shuffle takes at the start of each epoch, from Spark's own log.
 
-Every epoch each writer starts a server, and each reader asks the driver for the writers until all are known, every ten
-milliseconds, and connects to each. Prints a table of docs/benchmarks/epoch-boundaries.md.
+In every epoch, each writer starts a server. Each reader asks the driver every ten milliseconds until it knows all
+writers, and connects to each of them. Prints a table of docs/benchmarks/epoch-boundaries.md.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def steps(lines: list[str]) -> dict[str, list[float]]:
             taken["a reader's connection"].append(float(connected[1]))
         elif exited := re.search(r"Task discovery thread exited. Took (\d+) ms", line):
             taken["a reader knows all writers and is connected to each"].append(float(exited[1]))
-    # The first epochs are those of a cold JVM.
+    # Skip the first epochs, when the JVM is cold.
     return {what: values[2 * COLD_EPOCHS :] for what, values in taken.items()}
 
 

@@ -1,4 +1,4 @@
-"""Measure how the pause between epochs grows with the keys that changed in an epoch and with those that are kept.
+"""Measure how the pause between epochs grows with the keys changed in an epoch and with the keys in the state.
 
 Prints a table of docs/benchmarks/epoch-boundaries.md.
 A count by key is kept in RocksDB; in every epoch some of the keys get a row.
@@ -67,12 +67,12 @@ def counted(rows: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True)
 class Boundaries:
-    """Medians over some ends of epochs."""
+    """Medians over some epoch boundaries."""
 
     pause_ms: float
     finish_ms: float
     commit_ms: float
-    """Of one state partition."""
+    """The figure of one state partition."""
     state_mib: float
 
 
@@ -97,7 +97,7 @@ def measure(bench: Bench, name: str, size: int, boundaries: int) -> list[list[st
 
 
 def at_boundaries(servers: str, query: Any, target: str, change: Callable[[], int], boundaries: int) -> Boundaries:
-    """Of epochs in each of which `change` sends rows; it says how many, and each has one row for an answer."""
+    """Measure epochs in each of which `change` sends rows. It returns their number, and each is answered by one row."""
     pauses, finishes, commits = [], [], []
     last = newest(query)["epoch"]["number"]
     written = rows_in(servers, target)
@@ -112,7 +112,7 @@ def at_boundaries(servers: str, query: Any, target: str, change: Callable[[], in
         finishes.append(figures["boundaries"][-1]["parts_ms"]["finish"])
         commits.append(figures["state"][0]["commit_ms"] / PARTITIONS)
     memory = newest(query)["state"][0]["memory_bytes"] / 2**20
-    # The first still has the load of what came before.
+    # The first one still carries the load from before.
     pause, finish, commit = (statistics.median(figure[1:]) for figure in (pauses, finishes, commits))
     return Boundaries(pause, finish, commit, memory)
 

@@ -1,7 +1,6 @@
-"""Measure the stateful operators: latency, throughput, what a million keys cost, and how late timers are.
+"""Measure the stateful operators: latency, throughput, the cost of a million keys, and how late timers fire.
 
-What is compared is measured in one run and in turns. `--quick` only shows that all of it works: its figures mean
-nothing.
+Compared variants run in turns within one run. `--quick` only shows that everything works; its figures mean nothing.
 """
 
 from __future__ import annotations

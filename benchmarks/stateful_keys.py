@@ -1,7 +1,7 @@
-"""What a million keys cost: memory, the commit of the state, and the pause at an epoch's end.
+"""The cost of a million keys: memory, the commit of the state, and the pause at an epoch boundary.
 
-Each figure has a JVM of its own (`python -m benchmarks.stateful_keys` is that child): the memory that one took for a
-smaller state would hide what a larger one takes.
+Each figure has its own JVM (`python -m benchmarks.stateful_keys` is that child): memory that was already allocated for
+a smaller state would hide the needs of a larger one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Work:
-    """What a JVM has to do."""
+    """The work of a JVM."""
 
     servers: str
     kind: str
@@ -106,7 +106,7 @@ def _growth(before: float, after: float) -> str:
 def measure(work: Work) -> dict[str, float]:
     with session(**{SHORTEST_EPOCH_KEY: "1000"}) as spark:
         rows = KINDS[work.kind].query(read(spark, work.servers, work.source))
-        # The run before may have left the rows there with which it changed its state.
+        # The previous run may have left the rows with which it changed its state.
         waiting = rows_in(work.servers, work.source)
 
         def change() -> int:
@@ -116,7 +116,7 @@ def measure(work: Work) -> dict[str, float]:
         with running(rows, work.servers, work.target, epoch=f"{work.epoch_s} seconds") as query:
             wait_for_rows(query, work.servers, work.target, waiting)
             found = at_boundaries(work.servers, query, work.target, change, work.boundaries)
-            # The heap first: it collects, and what is resident then is what is needed.
+            # The heap first: reading it collects garbage, and what is resident afterwards is needed.
             heap = heap_mb(spark)
             return {
                 "jvm_mb": resident_mb(jvm_pid(spark)),

@@ -22,7 +22,7 @@ from tailrace.loadtest import LatencyReport, LoadTest, Snapshot, epoch_ends
 from tailrace.loadtest._child import Child
 from tailrace.loadtest.epochs import wait_for_epochs
 
-# A pause may be longer than this on a slow machine, but its figures are not those of flowing rows either way.
+# A pause may last longer on a slow machine, but rows this close to a boundary are not typical in any case.
 AROUND_A_BOUNDARY_S = 1.0
 LEAD_S = 1.0
 LEVEL_MS, CAUGHT_UP_WITHIN_S = 250, 15
@@ -30,7 +30,7 @@ SETTINGS = {
     # A join has two sources: 2 + 2 + 2 tasks at once, and one slot to spare.
     "spark.master": f"local[{3 * PARTITIONS + 1}]",
     SHORTEST_EPOCH_KEY: "1000",
-    # They are warmed up here, those with a watermark like the others.
+    # The benchmark warms up all queries itself, with and without a watermark.
     "spark.tailrace.warmup.epochs": "0",
 }
 
@@ -51,7 +51,7 @@ class Plan:
 
 
 class Load(LoadTest):
-    """Keeps each record's latency, so that passes can be taken together and boundaries apart."""
+    """Keeps each record's latency, so passes can be merged and boundaries separated."""
 
     latencies_us: list[tuple[float, int]]
 
@@ -60,7 +60,7 @@ class Load(LoadTest):
         self._last_p50_ms = math.inf
 
     def wait_until_level(self, check: Callable[[], None]) -> bool:
-        """Whether the query has caught up with what came while it started: that is not to be measured."""
+        """True if the query has caught up with the rows that arrived during its start, which are not measured."""
         deadline = time.monotonic() + CAUGHT_UP_WITHIN_S
         while self._last_p50_ms > LEVEL_MS and time.monotonic() < deadline:
             check()
@@ -92,7 +92,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Figures:
-    """All passes of one query at one rate, taken together."""
+    """All passes of one query at one rate, merged."""
 
     whole: LatencyReport
     between: LatencyReport
@@ -132,7 +132,7 @@ def print_tables(kafka: tailrace.EmbeddedKafka, plan: Plan) -> None:
 
 
 def warmed_up(bench: Bench, plan: Plan) -> list[Kind]:
-    """Those that run, each with some boundaries behind it."""
+    """The queries that keep up, each with some boundaries behind it."""
     progress = Progress("latency: warming up", len(KINDS))
     kinds = []
     for kind in KINDS:
@@ -143,7 +143,7 @@ def warmed_up(bench: Bench, plan: Plan) -> list[Kind]:
                 wait_for_epochs(query, plan.warm_up_epochs, check=lambda: raise_if_failed(query))
             kinds.append(kind)
         except TailraceError as failure:
-            # One that cannot keep up with the higher rate: the others stand.
+            # Skip a query that cannot keep up with the higher rate; the others remain valid.
             if failure.code not in ("TAILRACE_QUERY_FAILED", "TAILRACE_NO_OUTPUT"):
                 raise
             print(f"Left out: {kind.name} cannot keep up with {max(plan.rates)} rows/s. {failure.problem}\n")
@@ -151,7 +151,7 @@ def warmed_up(bench: Bench, plan: Plan) -> list[Kind]:
 
 
 def measure(bench: Bench, plan: Plan, kinds: list[Kind]) -> Measured:
-    """Every other pass goes backwards, so that a machine that slows down or recovers does so for all."""
+    """Every other pass runs in reverse, so a machine that slows down or recovers affects all queries alike."""
     progress = Progress("latency", len(plan.rates) * plan.passes * len(kinds))
     passes: dict[tuple[int, Kind], list[Pass]] = defaultdict(list)
     for rate in plan.rates:
@@ -161,7 +161,7 @@ def measure(bench: Bench, plan: Plan, kinds: list[Kind]) -> Measured:
                 try:
                     passes[rate, kind].append(one_pass(bench, plan, kind, rate, number))
                 except TailraceError as failure:
-                    # Of the machine and not of the query: the other passes stand.
+                    # A problem of the machine, not of the query: the other passes remain valid.
                     if failure.code != "TAILRACE_GENERATOR_TOO_SLOW":
                         raise
                     print(f"Left out: a pass of {kind.name} at {rate} rows/s. {failure.problem}\n", flush=True)
@@ -186,8 +186,8 @@ def one_pass(bench: Bench, plan: Plan, kind: Kind, rate: int, number: int) -> Pa
 def loaded(bench: Bench, kind: Kind, rate: int, epoch_s: int, number: int) -> Iterator[tuple[Any, Load]]:
     """The query under a load of `rate` rows a second in all.
 
-    A join has half of them on each side. One side leads, in turns from pass to pass, and what is measured is the
-    load of the other: each of its rows completes a match.
+    A join gets half of them on each side. The sides take turns to lead from pass to pass. The other side is measured:
+    each of its rows completes a match.
     """
     sources, target = [bench.topic() for _ in range(kind.streams)], bench.topic()
     rows = [read(bench.spark, bench.servers, source) for source in sources]
@@ -246,7 +246,7 @@ def print_bars(measured: Measured) -> None:
             found.whole.p99_ms / base.whole.p99_ms,
             found.between.p99_ms / base.between.p99_ms,
         ]
-        # What was lost would have been the slowest.
+        # Lost records would have been the slowest.
         verdict = "holds" if max(ratios[:2]) <= kind.most and not found.whole.lost else "MISSED"
         table.append([str(rate), kind.name, *(f"{ratio:.2f}" for ratio in ratios), f"≤ {kind.most}", verdict])
     head = ["rows/s", "query", "p50", "p99", "p99 between boundaries", "bar for p50 and p99", ""]

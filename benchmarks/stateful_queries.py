@@ -1,7 +1,7 @@
 """The queries of the stateful benchmarks.
 
-All read the same records in the same way, and answer each row with a row that carries its number and its time. Those by
-key keep a count and write it.
+All read the same records in the same way, and answer each row with a row that carries its number and time. Queries by
+key also keep and write a count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SESSION_GAP = "2 seconds"
 
 
 class Count(StatefulProcessor):
-    """Reads its state once for all rows that it is given, as one would write it for micro-batch."""
+    """Reads its state once for all rows of a call, as a user would write it for micro-batch."""
 
     def init(self, handle: Any) -> None:
         self.count = handle.getValueState("count", "rows LONG")
@@ -105,7 +105,7 @@ def _parsed(rows: DataFrame) -> DataFrame:
 
 
 def _timed(rows: DataFrame) -> DataFrame:
-    """Not for all: a processor in Python gets every column that there is."""
+    """Only for queries that need it: a Python processor gets every column there is."""
     return _parsed(rows).withColumn("at", F.timestamp_micros(F.expr("intended_ns div 1000")))
 
 
@@ -123,7 +123,7 @@ class Kind:
     name: str
     query: Callable[..., DataFrame]
     most: float | None = None
-    """The bar: its latency is at most so many times that of the native aggregation."""
+    """The bar: its latency is at most this many times that of the native aggregation."""
     streams: int = 1
 
 

@@ -1,4 +1,4 @@
-"""The records of the stateful benchmarks. Imported by the processes of the load as well, so nothing heavy."""
+"""The records of the stateful benchmarks. The load's processes import this too, so it must stay light."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GROUPS = 10
 
 
 def encode_in_bursts(number: int, intended_ns: int) -> tuple[bytes, bytes]:
-    """A thousand keys, a hundred at a time: each has ten rows and then rests while the others have theirs.
+    """A thousand keys, a hundred at a time: each gets ten rows and then pauses while the others get theirs.
 
     So sessions begin and end, and other queries have the same keys.
     """
@@ -28,7 +28,7 @@ def encode_a_key_each(number: int, intended_ns: int) -> tuple[bytes, bytes]:
 
 
 def encode_over(keys: int) -> Encode:
-    """So many keys in turn."""
+    """This many keys in turn."""
     return lambda number, intended_ns: _record(number % keys, number, intended_ns)
 
 

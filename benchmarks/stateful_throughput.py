@@ -1,4 +1,4 @@
-"""How fast Python's transformWithState works off a topic, in both modes, beside the native aggregation."""
+"""How fast Python's transformWithState processes a topic in both modes, compared with the native aggregation."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from benchmarks.stateful_records import encode_over
 
 LEAST_ROWS_PER_S_AND_CORE = 10_000
 SETTINGS = {
-    # Micro-batch needs it for transformWithState; Real-Time Mode has it anyway.
+    # Micro-batch needs this for transformWithState; Real-Time Mode sets it anyway.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
-    # Short epochs would be in a measurement that lasts seconds, and the JVM is warm.
+    # The short first epochs would distort a measurement of seconds, and the JVM is already warm.
     "spark.tailrace.warmup.epochs": "0",
 }
 
@@ -105,7 +105,7 @@ def work_off(bench: Bench, variant: Variant, source: str, rows: int) -> Rate:
     used, begun = _cpu_s(bench), time.monotonic()
     with running(query, bench.servers, target, epoch="5 minutes" if variant.real_time else None) as started:
         if variant.kind is NATIVE and not variant.real_time:
-            # It writes a row for each key, and not for each row.
+            # Micro-batch writes a row per key, not per input row.
             _wait_for_batches(started, rows)
         else:
             wait_for_rows(started, bench.servers, target, rows)

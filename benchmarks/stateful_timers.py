@@ -1,4 +1,4 @@
-"""How late processing-time timers of a Python processor fire while no row comes, inside an epoch that does not end."""
+"""How late processing-time timers of a Python processor fire while no rows arrive, within a long epoch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Plan:
     timers: int = 2_000
     over_s: int = 20
     begin_in_s: int = 15
-    """After the query has begun to process rows, all are registered well before the first is due."""
+    """From when the query processes rows to the first timer. All are registered well before it is due."""
 
     @classmethod
     def quick(cls) -> Plan:
@@ -36,7 +36,7 @@ class Plan:
 
 
 class Alarms(StatefulProcessor):
-    """A timer for each row, at the time that it says."""
+    """Registers a timer for each row, at the time in the row."""
 
     def init(self, handle: Any) -> None:
         self.handle = handle

@@ -1,1 +1,1 @@
-"""Programs for those who work on Tailrace."""
+"""Programs for contributors."""

@@ -46,7 +46,7 @@ def photograph(url: str) -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(url)
-        # The queries that warmed the JVM up have ended; the one that runs is the last.
+        # The warm-up queries have ended; the running one is the last.
         page.wait_for_timeout(3000)
         page.screenshot(path=PICTURE, full_page=True)
         browser.close()

@@ -1,4 +1,4 @@
-"""A real browser for tests: the machine's own, or one that apt brings."""
+"""A real browser for tests: the machine's own, or one that apt installs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 VARIABLE = "TAILRACE_TEST_BROWSER"
-INSTALL_WITHIN_S = 200  # less than a test's time-out, so that the reason is told
+INSTALL_WITHIN_S = 200  # less than a test's time-out, so the reason is reported
 
 # No sandbox: tests may run as root in a container. The rest keeps the browser from talking to anybody else.
 ARGUMENTS = (
@@ -25,15 +25,15 @@ ARGUMENTS = (
 
 
 def browser_path() -> str:
-    """The browser's executable; skips the test, with the reason, where there is none and none can be had."""
+    """The browser's executable. Skips the test, with the reason, if none is here and none can be installed."""
     named = os.environ.get(VARIABLE)
     if named:
         if shutil.which(named) is None:
-            pytest.fail(f"{VARIABLE} names {named!r}, which is no program", pytrace=False)
+            pytest.fail(f"{VARIABLE} names {named!r}, which is not a program", pytrace=False)
         return named
     found = _installed() or _installed_by_apt()
     if found is None:
-        pytest.skip(f"no browser: none of {', '.join(NAMES)} is here and apt-get brought none; set {VARIABLE}")
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is here and apt-get installed none; set {VARIABLE}")
     return found
 
 
@@ -43,7 +43,7 @@ def _installed() -> str | None:
 
 @cache
 def _installed_by_apt() -> str | None:
-    """Once in a run, and only where nobody has to be asked for a password."""
+    """Once per run, and only if no password is needed."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return None
     try:

@@ -12,7 +12,7 @@ from tailrace import EmbeddedKafka
 from tailrace.chaos import ChaosOptions, ChaosResult, ChaosView, UsersQuery, run_chaos
 from tests.helpers.topics import new_topic
 
-# Between topics of the user's, from a checkpoint; the query is right or wrong as its last argument says.
+# Between the user's topics, from a checkpoint. The last argument makes the query right or wrong.
 SCRIPT = """
 import sys
 from pyspark.sql import SparkSession, functions as F
@@ -39,7 +39,7 @@ query.awaitTermination()
 
 
 def wrong_query(kafka: EmbeddedKafka, folder: Path) -> UsersQuery:
-    """Loses one row in a hundred, and writes another one two times."""
+    """Loses one row in a hundred, and duplicates another one."""
     script = folder / "app.py"
     script.write_text(textwrap.dedent(SCRIPT))
     source, target = (new_topic(kafka.bootstrap_servers, name) for name in ("in", "out"))

@@ -1,4 +1,4 @@
-"""Small queries, each with what a check must say of it."""
+"""Small queries, each with the findings a check must report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Writer = Any
 
 @dataclass
 class World:
-    """What a case is made of: a session, a broker, fresh topics and a folder."""
+    """The parts of a case: a session, a broker, fresh topics and a folder."""
 
     spark: SparkSession
     servers: str
@@ -68,7 +68,7 @@ class Case:
     name: str
     build: Callable[[World], Writer]
     code: str | None = None
-    """What blocks it; nothing if it runs."""
+    """The finding that blocks it; nothing if it runs."""
     settings: dict[str, str] = field(default_factory=dict)
     partitions: int = 2
     fails_when_the_epoch_ends: bool = False
@@ -111,7 +111,7 @@ same: Any = lambda batches: batches  # noqa: E731
 
 
 class Rows(StatefulProcessor):
-    """Of each row or frame its id."""
+    """The id of each row or frame."""
 
     def init(self, handle: Any) -> None:
         self.state = handle.getValueState("state", "id LONG")
@@ -142,7 +142,7 @@ IN_TIME = "l.key = r.key AND r.timestamp BETWEEN l.timestamp AND l.timestamp + I
 
 
 def joined(world: World, condition: str, how: str = "inner") -> DataFrame:
-    """Two streams of one topic: each row meets itself."""
+    """Two streams of one topic: each row matches itself."""
     return late(world).alias("l").join(late(world).alias("r"), F.expr(condition), how).select("l.id", "l.key")
 
 
@@ -247,7 +247,7 @@ def in_sql(text: str) -> Callable[[World], DataFrame]:
 
 
 def alike(world: World) -> Writer:
-    """The first side is silent, and the second one waits for its end."""
+    """The first side gets no rows, and the second one waits for its end."""
     left, right = (side.select("key", "value").repartition(2, "key") for side in (elsewhere(world), world.rows()))
     return world.write(left.union(right), "kafka", **{"kafka.bootstrap.servers": world.servers, "topic": world.output})
 

@@ -1,4 +1,4 @@
-"""What compiled classes refer to, and whether the jars of an installation have it."""
+"""What compiled classes refer to, and whether the jars of an installation contain it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-# By tag: how many bytes follow it in a constant pool; a text (1) says its own length.
+# By tag, the number of bytes that follow it in a constant pool; a text (1) carries its own length.
 _SIZES = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
 _TEXT, _CLASS, _FIELD, _METHOD, _INTERFACE_METHOD, _WIDE = 1, 7, 9, 10, 11, (5, 6)
 _IS_INTERFACE = 0x0200
@@ -19,7 +19,7 @@ _IS_INTERFACE = 0x0200
 class Reference:
     """A class, or a member of one; `type` is the JVM's descriptor.
 
-    `in_interface` is how a method is called, and none for the rest: the JVM calls those of interfaces in another way.
+    `in_interface` is None except for methods: the JVM calls methods of interfaces in another way.
     """
 
     owner: str
@@ -104,7 +104,7 @@ def _shorts(value: bytes) -> tuple[int, ...]:
 
 
 def references_of(jar: Path, *, to: tuple[str, ...]) -> set[Reference]:
-    """All that the classes of a jar name in packages that begin like these."""
+    """Everything in packages with these prefixes that the classes of a jar refer to."""
     with zipfile.ZipFile(jar) as archive:
         classes = [parse(archive.read(name)) for name in archive.namelist() if name.endswith(".class")]
     return {one for found in classes for one in found.references if one.owner.startswith(to)}

@@ -72,7 +72,7 @@ class Pipeline:
                 raise failure
 
     def writer(self, query: DataFrame, sink: str) -> DataStreamWriter:
-        """Without a topic and a trigger."""
+        """A writer without a topic and a trigger."""
         return (
             query.writeStream.format(sink)
             .option("kafka.bootstrap.servers", self.servers)
@@ -84,7 +84,7 @@ class Pipeline:
         produce(self.servers, self.input, ({"id": i, "key": f"k{i % keys}"} for i in ids))
 
     def use_fresh_output(self, checkpoint: Path) -> None:
-        """The same input once more, from its beginning."""
+        """Read the same input from the beginning, into a new output topic."""
         self.checkpoint = checkpoint
         self.output = new_topic(self.servers, "out")
 
@@ -98,5 +98,5 @@ class Pipeline:
 
 
 def has_counted(out: Collector, rows: int) -> Callable[[], bool]:
-    """Whether `Pipeline.counts` has come to so many rows of a key."""
+    """True if `Pipeline.counts` has reached this many rows of a key."""
     return lambda: any(row["n"] == rows for row in out.rows())

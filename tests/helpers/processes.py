@@ -1,4 +1,4 @@
-"""Scripts run as a user would, and what is left of them."""
+"""Runs scripts as a user would, and finds what they leave behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Completed = subprocess.CompletedProcess[str]
 def run_python(
     code: str, *arguments: str, env: dict[str, str] | None = None, stdin: str | None = None, timeout_s: float = 120
 ) -> Completed:
-    """Run a script in a fresh interpreter: a JVM of its own, as in a user's application."""
+    """Run a script in a fresh interpreter with its own JVM, as in a user's application."""
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
         input=stdin,
@@ -61,7 +61,7 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def descendants(pid: int) -> set[int]:
-    """The processes that a process has started, and theirs."""
+    """The processes that a process has started, and their descendants."""
     try:
         return {child.pid for child in psutil.Process(pid).children(recursive=True)}
     except psutil.NoSuchProcess:

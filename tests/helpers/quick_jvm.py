@@ -1,7 +1,7 @@
-"""JVMs that start with less work: a test's lives for seconds, most of which would go into loading and compiling Spark.
+"""JVMs that start faster: a test's JVM lives for seconds, and would spend most of them loading and compiling Spark.
 
-`python -m tests.helpers.quick_jvm` writes an archive of Spark's classes, as the JVM has them once they are loaded and
-verified. It lies in the virtual environment, because it is good for exactly the PySpark there.
+`python -m tests.helpers.quick_jvm` writes an archive of Spark's loaded and verified classes. It is kept in the virtual
+environment, because it fits only the PySpark there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def write_archive() -> None:
         assert counts.rows() == [Row(n=2, count=1)]
     spark.range(10).groupBy("id").count().collect()
     spark.stop()
-    # It writes when it ends, which it does when its input is closed.
+    # The JVM writes the archive when it ends, which it does when its input is closed.
     jvm = SparkContext._gateway.proc  # type: ignore[union-attr]
     jvm.stdin.close()
     jvm.wait()

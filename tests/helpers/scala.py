@@ -18,7 +18,7 @@ def compile_to_jar(folder: Path, sources: Path = SOURCES) -> Path:
     classes = folder / "classes"
     classes.mkdir()
     classpath = os.pathsep.join([str(plugin_jar()), str(spark_jars() / "*")])
-    # A few files are compiled before it would pay to optimize the compiler.
+    # A few files compile before optimizing the compiler would pay off.
     java = [require_java().command, "-Xss8m", "-XX:TieredStopAtLevel=1", "-cp", classpath]
     command = [*java, "scala.tools.nsc.Main", "-usejavacp"]
     files = sorted(map(str, sources.glob("*.scala")))

@@ -22,7 +22,7 @@ from tests.helpers.waiting import stretched, until
 
 MARK = "TEST_OF_TAILRACE_RUN"
 
-# In the place of Spark's: notes what it was given and runs the script, so that a test needs no JVM.
+# Replaces Spark's: records its arguments and runs the script, so a test needs no JVM.
 SPARK_SUBMIT = f"""#!{sys.executable}
 import json, os, sys
 given = sys.argv[1:]
@@ -36,7 +36,7 @@ os.execv(sys.executable, [sys.executable, *given[script:]])
 
 
 class SupervisedRun:
-    """A run in the background; leaving the `with` block ends what a failed test has left of it."""
+    """A run in the background. Leaving the `with` block ends what a failed test left behind."""
 
     def __init__(self, *arguments: str, folder: Path, env: dict[str, str] | None = None) -> None:
         self.incidents = folder / "incidents"
@@ -96,7 +96,7 @@ class SupervisedRun:
         return [json.loads(file.read_text()) for file in sorted(self.incidents.glob("*.json"))]
 
     def _left_behind(self) -> list[int]:
-        """All that were started with our mark in their environment, whoever their parent is now."""
+        """All processes with our mark in their environment, whatever their parent is now."""
         found = []
         for process in all_processes():
             with contextlib.suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""A monitor with made-up figures that look like life: the same second always has the same figures.
+"""A monitor with realistic made-up figures: the same second always has the same figures.
 
 To look at the page while working on it: python -m tests.helpers.synthetic_monitor --port 4050
 """
@@ -26,7 +26,7 @@ HISTORY_S = 600
 
 
 class SyntheticMonitor:
-    """Gives the queries that it was made with; `queries` may be changed while a dashboard looks at them."""
+    """Returns the queries that it was created with. `queries` may change while a dashboard shows them."""
 
     def __init__(self, *queries: Json) -> None:
         self.queries = list(queries)
@@ -70,7 +70,7 @@ def make_query(
     findings: list[Json] | None = None,
     empty: bool = False,
 ) -> Json:
-    """A query of two stages. `empty`: it has just begun and nothing was recorded yet."""
+    """A query of two stages. `empty`: it has just started, and nothing is recorded yet."""
     identity = f"{name or 'unnamed'}"
     now = time.time()
     ended = status in ("ended", "failed")
@@ -97,7 +97,7 @@ def make_query(
 
 
 def dist(p50_ms: float | None, *, tail: float = 1.0, count: int = 5000) -> Json | None:
-    """A distribution with the long tail of a streaming query; None gives none."""
+    """A distribution with the long tail of a streaming query; None for None."""
     if p50_ms is None:
         return None
     factors = {"mean_ms": 1.4, "p50_ms": 1, "p90_ms": 1.7, "p99_ms": 8.7, "p999_ms": 40, "max_ms": 61}
@@ -218,7 +218,7 @@ def pause_over(boundaries: list[Json]) -> Json | None:
 
 
 def as_of_now(query: Json) -> Json:
-    """The query's epochs end while one looks at it."""
+    """The query's epochs end while it is being watched."""
     if query["ended_at"] is not None or not query["boundaries"]:
         return query
     length = query["epoch"]["duration_s"]
@@ -234,7 +234,7 @@ def history(query: Json) -> Json:
     empty = query["windows"]["run"]["end_to_end"] is None
     begin = max(query["started_at"], end - HISTORY_S)
     seconds = [] if empty else range(math.ceil(begin), math.floor(end))
-    # The rows of an epoch's end wait for the next one.
+    # Rows that arrive at an epoch boundary wait for the next epoch.
     rows = [second_of_life(second, any(abs(second - end) <= 1 for end in ends)) for second in seconds]
     keys = ("p50_ms", "p99_ms", "p999_ms", "max_ms", "rows_in", "rows_out", "lag_rows")
     return {
@@ -252,7 +252,7 @@ def second_of_life(second: int, at_boundary: bool) -> Json:
     p50 = 5.4 * (1 + 0.1 * math.sin(second / 47) + 0.04 * math.sin(second / 11) + dice.gauss(0, 0.02))
     p99 = (150 if at_boundary else 70 if struck else 24) * math.exp(dice.gauss(0, 0.12))
     p999 = p99 * math.exp(abs(dice.gauss(0.75, 0.22)))
-    # Most rows are usual, one of a hundred is slow, one of a thousand very slow.
+    # Most rows are typical, one in a hundred is slow, one in a thousand very slow.
     humps = [(0.985, p50, 0.33), (0.014, p99, 0.35), (0.001, p999, 0.3)]
 
     def below(bound: float) -> float:

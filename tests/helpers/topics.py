@@ -1,4 +1,4 @@
-"""Records into a topic and out of it, with a client that is not Spark's."""
+"""Writes and reads the records of a topic, with a client that is not Spark's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def produce(bootstrap_servers: str, topic: str, rows: Iterable[dict[str, Any]], 
 
 @dataclass
 class Collected:
-    """A row that came out of a topic and when."""
+    """A row from a topic, and when it was read."""
 
     row: dict[str, Any]
     at_ns: int
@@ -79,7 +79,7 @@ class Collector:
 
 
 def all_messages(bootstrap_servers: str, topic: str, *, committed: bool = False, partitions: int = 2) -> list[Message]:
-    """All that is in a topic now."""
+    """Everything that is in a topic now."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -128,7 +128,7 @@ class ContinuousLoad:
         self.stop()
 
     def stop(self) -> None:
-        """All that was sent is in the topic then."""
+        """When this returns, everything that was sent is in the topic."""
         self._stop.set()
         self._thread.join()
 

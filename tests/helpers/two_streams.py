@@ -20,10 +20,10 @@ from tests.helpers.topics import new_topic
 from tests.helpers.waiting import until
 
 SCHEMA = "id LONG, key STRING, at LONG, value STRING"
-# How late a row may be, and how far apart two rows that belong together.
+# How late a row may be, and how far apart two matching rows may be.
 DELAY = "10 seconds"
 BEFORE, AFTER = "INTERVAL 5 SECONDS", "INTERVAL 10 SECONDS"
-# State that either mode can go on with; and a batch for each epoch, and no more.
+# State that both modes can continue with, and exactly one batch per epoch.
 LIKE_REAL_TIME = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.providerClass": (
@@ -38,7 +38,7 @@ Row = dict[str, Any]
 
 
 class TwoStreams:
-    """Rows have an id, a key, a time in milliseconds, and if they are told where to go, a partition."""
+    """Rows have an id, a key, a time in milliseconds, and optionally a partition."""
 
     def __init__(self, spark: SparkSession, kafka: EmbeddedKafka, *, partitions: int = 1) -> None:
         self.spark = spark
@@ -82,7 +82,7 @@ class TwoStreams:
     def writer(
         self, query: DataFrame, output: str, checkpoint: Path, *, mode: str = "append", key: str | None = None
     ) -> DataStreamWriter:
-        """With a key, the results of each come in order."""
+        """With a key, so the results of each key arrive in order."""
         keys = [] if key is None else [F.col(key).alias("key")]
         return (
             query.select(F.to_json(F.struct("*")).alias("value"), *keys)
@@ -94,7 +94,7 @@ class TwoStreams:
         )
 
     def send(self, left: Iterable[Row] = (), right: Iterable[Row] = ()) -> None:
-        """In turn, so that neither side is all there before the other."""
+        """In turn, so neither side is complete before the other."""
         left, right = list(left), list(right)
         for position in range(max(len(left), len(right))):
             for topic, rows in ((self.left_topic, left), (self.right_topic, right)):
@@ -122,7 +122,7 @@ def running(writer: DataStreamWriter, *, epoch: str = "10 minutes") -> Iterator[
 
 
 def has_read(query: StreamingQuery, rows: int) -> None:
-    """Waits until the run has read so many rows."""
+    """Wait until the run has read this many rows."""
 
     def read() -> int:
         if (failure := query.exception()) is not None:

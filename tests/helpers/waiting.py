@@ -31,7 +31,7 @@ def stretched(seconds: float) -> float:
 
 
 def until(condition: Callable[[], T | None], what: str, *, within_s: float = 30) -> T:
-    """The condition's first true value; fails the test with `what` if it does not come in time.
+    """Return the condition's first true value; fail the test with `what` if there is none in time.
 
     :param within_s: on a machine that is not overloaded.
     """
@@ -40,7 +40,7 @@ def until(condition: Callable[[], T | None], what: str, *, within_s: float = 30)
         value = condition()
         if value:
             return value
-        # Asked each time: the load may have risen since the wait began.
+        # Computed each time, because the load may have risen since the wait began.
         if time.monotonic() - begun > (deadline_s := stretched(within_s)):
             load = f"load {load_per_core():.1f} per core"
             raise AssertionError(f"not within {deadline_s:.0f} s ({load}): {what} (last value: {value!r})")

@@ -1,1 +1,1 @@
-"""The reference pages that are generated, each by a function without arguments that returns Markdown."""
+"""The generated reference pages. A function without arguments returns each as Markdown."""

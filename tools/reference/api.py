@@ -46,7 +46,7 @@ def page() -> str:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """`__all__` without what another page of names shows, or the classes that the module defines."""
+    """`__all__` without names that another section shows, or else the classes that the module defines."""
     names: list[str] = getattr(module, "__all__", None) or [
         name
         for name, one in vars(module).items()
@@ -103,7 +103,7 @@ def _fields(cls: type) -> Iterator[str]:
 
 
 def _field_docstrings(cls: type) -> dict[str, str]:
-    """The string below a field says what it is; Python itself forgets it."""
+    """The strings below fields, which describe them. Python does not keep them at run time."""
     [definition] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(definition, ast.ClassDef)
     found = {}
@@ -128,7 +128,7 @@ def _members(cls: type) -> Iterator[str]:
 
 
 def signature(name: str, function: Any, *, width: int = WIDTH) -> str:
-    """Like `inspect.signature`, without quotes, addresses and `self`; one parameter a line if it is too long."""
+    """Like `inspect.signature`, without quotes, addresses and `self`; one parameter per line if it is too long."""
     found = inspect.signature(function)
     parameters: list[str] = []
     keyword_only = False
@@ -159,13 +159,13 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 
 def _value(value: object) -> str:
-    """With the quotes that the formatter of Markdown's code wants."""
+    """With the quotes that the formatter for code in Markdown expects."""
     return repr(value).replace("'", '"')
 
 
 def _returned(function: Any, found: inspect.Signature) -> str:
     shown = _annotation(found.return_annotation)
-    # A generator behind `@contextmanager`: what the caller gets is for a `with` statement.
+    # A generator behind `@contextmanager`: the caller gets a context manager.
     if hasattr(function, "__wrapped__") and shown.startswith("Iterator["):
         return shown.replace("Iterator[", "AbstractContextManager[", 1)
     return shown

@@ -11,7 +11,7 @@ _PARAMETER = re.compile(r":param (\w+): ")
 
 
 def text_and_parameters(thing: object) -> tuple[str, dict[str, str]]:
-    """Split a docstring into its text and what it says about each parameter, on one line each."""
+    """Split a docstring into its text and its descriptions of parameters, one line each."""
     text, *described = re.split(r"^(?=:param )", inspect.getdoc(thing) or "", flags=re.MULTILINE)
     parameters = {}
     for one in described:
@@ -22,7 +22,7 @@ def text_and_parameters(thing: object) -> tuple[str, dict[str, str]]:
 
 
 def markdown(text: str) -> str:
-    """Fence the indented examples, and leave the rest as it is."""
+    """Fence the indented examples, and keep the rest."""
     return "\n\n".join(_blocks(text.replace("``", "`")))
 
 

@@ -1,4 +1,4 @@
-"""No finding is folklore: what the check blocks does not work in Spark without Tailrace either."""
+"""Every finding is real: what the check blocks does not work in Spark without Tailrace either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGKILL in the middle of every step of a commit: the query goes on from there, and nothing is lost."""
+"""SIGKILL in the middle of every step of a commit: the query resumes from there, and nothing is lost."""
 
 from __future__ import annotations
 

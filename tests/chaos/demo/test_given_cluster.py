@@ -1,4 +1,4 @@
-"""The demo on a broker that is there already."""
+"""The demo on an existing broker."""
 
 from __future__ import annotations
 

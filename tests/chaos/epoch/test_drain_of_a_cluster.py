@@ -1,4 +1,4 @@
-"""A drain on executors of their own."""
+"""A drain on separate executors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness from end to end: real kills, real counts, and a query that loses and doubles rows, which is caught."""
+"""The harness end to end: real kills, real counts, and it catches a query that loses and duplicates rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Spark's allowlist is handed over to the plugin, and to nothing less.
+"""Only the loaded plugin takes over Spark's allowlist.
 
-Queries are started here as from another language than Python: past the check that comes first there.
+Queries start here as from a language other than Python, without Python's own check before.
 """
 
 from __future__ import annotations

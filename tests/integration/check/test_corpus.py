@@ -1,4 +1,4 @@
-"""Small queries: each that the check blocks is stopped at its start, each that it allows runs."""
+"""Small queries: `start()` refuses each one that the check blocks, and each one that it allows runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query that is started right after another one was stopped gets the slots that the old tasks release."""
+"""A query started right after another one was stopped gets the slots that the old tasks release."""
 
 from __future__ import annotations
 

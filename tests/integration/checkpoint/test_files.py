@@ -1,4 +1,4 @@
-"""Checkpoint files on a local disk: whole or not there, whenever the machine stops, and the same as Spark's own."""
+"""Checkpoint files on a local disk: complete or absent whenever the machine stops, and the same as Spark's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo end to end, and that it leaves nothing behind however it ends."""
+"""The demo end to end; it leaves nothing behind, however it ends."""
 
 from __future__ import annotations
 

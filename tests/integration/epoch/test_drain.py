@@ -1,4 +1,4 @@
-"""A drained query has committed all that it read: the next run repeats nothing and misses nothing."""
+"""A drained query has committed everything it read: the next run repeats nothing and misses nothing."""
 
 from __future__ import annotations
 

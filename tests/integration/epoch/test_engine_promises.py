@@ -1,4 +1,4 @@
-"""What Real-Time Mode promises, shown on a real broker, in one JVM and on two executors."""
+"""What Real-Time Mode promises, tested on a real broker, in one JVM and on two executors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first epochs of a run are short: slow boundaries come at the start, and nothing else changes."""
+"""The first epochs of a run are short, so slow boundaries come at the start. Nothing else changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that cannot be processed: they are named, and the query goes on without them if it is told to."""
+"""Bad records: the error names them, and the query skips them if `onError` says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded broker: real, private, and gone with its owner."""
+"""The embedded broker is real, private, and ends with its owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness proves itself: what is held up, lost or doubled on purpose must be in its figures."""
+"""The load test is right: its figures show what is delayed, lost or duplicated on purpose."""
 
 from __future__ import annotations
 

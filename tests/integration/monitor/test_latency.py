@@ -1,4 +1,4 @@
-"""Latency from inside the engine: true to what an observer outside sees, and what is held up shows where it is."""
+"""Latency from inside the engine agrees with an outside observer, and shows where rows are delayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each row's origin follows it, through every kind of query, to the sink."""
+"""Each row carries its origin through every kind of query to the sink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`configure`: merges, never overwrites, and says clearly when it cannot."""
+"""`configure` merges, never overwrites, and raises a clear error if it cannot."""
 
 from __future__ import annotations
 

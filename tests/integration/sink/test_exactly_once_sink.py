@@ -1,4 +1,4 @@
-"""`tailrace-kafka` is Spark's Kafka sink in everything else: its columns, its options; and what it refuses."""
+"""In everything else, `tailrace-kafka` is Spark's Kafka sink: its columns and options, and what it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tailrace.testing`: the same test in Real-Time Mode and in micro-batch, without a broker, by the test's clock."""
+"""`tailrace.testing`: the same test in Real-Time Mode and micro-batch, without a broker, on the test's clock."""
 
 from __future__ import annotations
 

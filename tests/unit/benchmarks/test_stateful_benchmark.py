@@ -1,4 +1,4 @@
-"""The benchmark of the stateful operators counts what it says that it counts."""
+"""The benchmark of the stateful operators counts what it claims to count."""
 
 from __future__ import annotations
 

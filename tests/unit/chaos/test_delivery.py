@@ -1,4 +1,4 @@
-"""What is lost, duplicated, out of order, unknown or wrong is found, row by row."""
+"""Lost, duplicated, out-of-order, unknown and wrong rows are found, row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What faults are made of: a network that can be cut, a folder that cannot be written, processes by their kind."""
+"""The parts of faults: a network that can be cut, a folder that cannot be written, processes by kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schedule: the same for the same seed, every kind in turn."""
+"""The schedule: the same for the same seed, with every kind of fault in turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check says besides yes and no, from facts made up for each rule."""
+"""The findings of each check rule, from facts made up for it."""
 
 from __future__ import annotations
 

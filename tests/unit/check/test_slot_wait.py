@@ -1,4 +1,4 @@
-"""How long a start waits for slots, without a Spark."""
+"""How long a start waits for slots, tested without Spark."""
 
 from __future__ import annotations
 

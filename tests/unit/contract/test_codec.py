@@ -1,4 +1,4 @@
-"""Dataclasses and JSON: what is encoded is decoded again, and what does not fit is named."""
+"""Dataclasses survive a round trip through JSON, and an error names what does not fit."""
 
 from __future__ import annotations
 

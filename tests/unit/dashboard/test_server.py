@@ -1,4 +1,4 @@
-"""The dashboard's server: its life, its routes, who may ask, and what it answers when something is wrong."""
+"""The dashboard's server: its lifetime, its routes, its access control, and its errors."""
 
 from __future__ import annotations
 

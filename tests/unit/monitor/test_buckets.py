@@ -1,4 +1,4 @@
-"""The buckets of durations, as the plugin has them: both are held to the same test vector."""
+"""The buckets of durations equal the plugin's: the same test vector checks both."""
 
 from __future__ import annotations
 

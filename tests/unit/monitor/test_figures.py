@@ -1,4 +1,4 @@
-"""From counts to figures: percentiles as HdrHistogram has them, windows that forget, memory that stays."""
+"""From counts to figures: percentiles equal HdrHistogram's, windows forget, memory stays bounded."""
 
 from __future__ import annotations
 

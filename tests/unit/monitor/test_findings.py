@@ -1,4 +1,4 @@
-"""Findings: each cause is named from the figures that show it, and a calm query has none."""
+"""Findings: each cause is found in the figures that show it, and a healthy query has none."""
 
 from __future__ import annotations
 

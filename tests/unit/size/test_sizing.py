@@ -1,4 +1,4 @@
-"""How big a query must be, and how often it should commit: from figures by hand, of a topic, of a run."""
+"""How big a query must be, and how often it should commit, from given figures, a topic or a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolving jars: cached and usable offline, and a clear error when they cannot be had."""
+"""Resolving jars: cached, usable offline, and a clear error if they are unavailable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose argument is it, what reports hide, what a checkpoint says of the next run."""
+"""Which program an argument belongs to, what reports hide, and what a checkpoint tells about the next run."""
 
 from __future__ import annotations
 

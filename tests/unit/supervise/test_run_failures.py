@@ -1,4 +1,4 @@
-"""What a restart cures, by texts that Spark, Kafka and Python printed (in failures/, our own lines kept current)."""
+"""What a restart fixes, by texts that Spark, Kafka and Python printed (in failures/, our own lines kept current)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""With `spark.tailrace.watermark.idleAfter` a join does not wait for an epoch's end: not to pass on a row that has
-matched nothing, and not to forget. No epoch of these tests ends by itself."""
+"""With `spark.tailrace.watermark.idleAfter`, a join emits unmatched rows and removes old state before the epoch
+boundary. No epoch of these tests ends by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins of two streams: as Spark's in micro-batch, and each match as soon as its second row is there."""
+"""Joins of two streams: the same results as in micro-batch, and each match as soon as its second row arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several Python processors in one query, each with state of its own; the same in both modes."""
+"""Several Python processors in one query, each with its own state; the same in both modes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python code that fails, dies or hangs: the user learns where and at which record, at once, and no row is lost."""
+"""Python code that fails, dies or hangs: the user learns at once where and at which record, and no row is lost."""
 
 from __future__ import annotations
 

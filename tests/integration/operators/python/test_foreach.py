@@ -1,4 +1,4 @@
-"""`writeStream.foreach` with Python: row by row, with the contract of open, process and close."""
+"""`writeStream.foreach` with Python: row by row, with Spark's contract for open, process and close."""
 
 from __future__ import annotations
 

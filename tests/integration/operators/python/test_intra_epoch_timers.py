@@ -1,4 +1,4 @@
-"""With `spark.tailrace.watermark.idleAfter` timers in event time of Python processors do not wait for an epoch's end.
+"""With `spark.tailrace.watermark.idleAfter`, event-time timers of Python processors fire before the epoch boundary.
 No epoch of these tests ends by itself."""
 
 from __future__ import annotations

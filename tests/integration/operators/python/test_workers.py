@@ -1,4 +1,4 @@
-"""Python workers are kept while they serve, bounded in what they hold, and gone when nobody needs them."""
+"""Python workers are kept while in use, hold a bounded number of rows, and end when nobody needs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`session_window`: the same sessions as Spark's in micro-batch, and each change of one as it comes."""
+"""`session_window`: the same sessions as in micro-batch, and an update at each change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timers of JVM processors fire while no row comes."""
+"""Timers of JVM processors fire while no rows arrive."""
 
 from __future__ import annotations
 
