@@ -81,7 +81,7 @@ def test_a_clear_script_from_micro_batch(app: Path, arguments: list[str], tmp_pa
     assert result.returncode == 0, result.stdout + result.stderr
     assert "counts at clear.py" in result.stdout
     assert "clear (" in result.stdout
-    assert '.trigger(realTime="5 minutes") in its place' in result.stdout
+    assert 'use .trigger(realTime="5 minutes") instead' in result.stdout
     assert "\x1b" not in result.stdout, "colour only on a terminal"
 
 
