@@ -89,12 +89,18 @@ def test_a_function_gets_each_row_at_once(pipeline: Pipeline, notes: Notes) -> N
     query.stop()
 
 
+def rows_out(query: StreamingQuery) -> int:
+    return sum(progress["sink"]["numOutputRows"] for progress in query.recentProgress)
+
+
 def test_open_and_close_frame_each_epoch(pipeline: Pipeline, notes: Notes) -> None:
     query = start(pipeline, pipeline.rows(), Writer(notes), epoch="5 seconds")
     for number in range(40):
         pipeline.send(range(number, number + 1))
         let_pass(0.3)
     until(lambda: len(notes.read("close")) >= 4, "two epochs of two partitions")
+    # An epoch's writers are closed before its progress is reported.
+    until(lambda: rows_out(query) > 0, "rows in the progress", within_s=60)
     query.stop()
     until(lambda: len(notes.read("close")) == len(notes.read("open")), "a close for each open")
     opened = [(note["partition"], note["epoch"]) for note in notes.read("open")]
@@ -102,7 +108,6 @@ def test_open_and_close_frame_each_epoch(pipeline: Pipeline, notes: Notes) -> No
     assert {0, 1} <= {epoch for _, epoch in opened}
     assert len(opened) == len(set(opened))
     assert {note["error"] for note in notes.read("close")} == {None}
-    assert sum(progress["sink"]["numOutputRows"] for progress in query.recentProgress) > 0
     assert {note["id"] for note in notes.read("process")} == set(range(40))
 
 

@@ -13,7 +13,8 @@ import org.apache.spark.sql.tailrace.origin.CurrentRow
  * another worker, one at a time.
  */
 private[python] object FailingRowSearch {
-  private val SearchMs = 5000L
+  // The query is failing anyway: the exact record is worth half a minute, also on a machine that is busy.
+  private val SearchMs = 30000L
 
   /** The failure that names one record; None if no row fails on its own or the search takes too long. */
   def failureOf(
