@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from tailrace import TailraceError
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import produce
 from tests.helpers.waiting import until
@@ -320,11 +321,12 @@ def test_a_slow_function_is_not_a_hanging_one(pipeline: Pipeline, short_timeout:
 def test_a_timeout_that_is_none_is_refused(pipeline: Pipeline, value: str) -> None:
     pipeline.spark.conf.set(TIMEOUT, value)
     try:
-        message = failure_of(start(pipeline, pipeline.rows().select(F.udf(lambda v: v, "long")("id").alias("id"))))
+        with pytest.raises(TailraceError) as refused:
+            start(pipeline, pipeline.rows().select(F.udf(lambda v: v, "long")("id").alias("id")))
     finally:
         pipeline.spark.conf.unset(TIMEOUT)
-    assert "[TAILRACE_BAD_SETTING]" in message
-    assert TIMEOUT in message
+    assert refused.value.code == "TAILRACE_BAD_SETTING"
+    assert TIMEOUT in refused.value.problem
 
 
 def test_a_failing_source_is_reported_as_such(pipeline: Pipeline) -> None:
