@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,12 +13,11 @@ import tailrace
 from tailrace import EmbeddedKafka
 from tests.helpers import quick_jvm
 from tests.helpers.pipeline import Pipeline
-from tests.helpers.waiting import stretched
 
 # Before any test module is imported; `make chaos` has JVMs as users have them.
 os.environ.setdefault(quick_jvm.VARIABLE, quick_jvm.OPTIONS)
-# A busy machine gets more time for each test, too (pyproject.toml has the time on a quiet one).
-os.environ.setdefault("PYTEST_TIMEOUT", str(stretched(300)))
+# A shell that starts the tests in the background lets them ignore SIGINT, and every process that a test interrupts too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # Begun last, one of them would keep one process busy while the other has nothing left to do.

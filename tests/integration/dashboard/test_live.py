@@ -36,6 +36,8 @@ def query(
     pipeline.send(range(200))
     with pipeline.running(pipeline.counts(), epoch="5 minutes") as started:
         until(lambda: rows_out(started) == 200, "rows", within_s=60)
+        # Rows are counted when the sink gets them, and timed when the broker has acknowledged them.
+        until(lambda: tailrace.latency(started, "run").figure("end_to_end"), "their latency", within_s=60)
         yield started
 
 
