@@ -137,7 +137,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_the_wheel_runs_a_query_in_a_clean_environment(wheel: Path, tmp_path: Path, requirements: str) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        assert "tailrace/_plugin/tailrace-plugin.jar" in archive.namelist()
+        assert "tailrace/_spark/plugin/tailrace-plugin.jar" in archive.namelist()
         assert "tailrace/py.typed" in archive.namelist()
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
     python = tmp_path / "venv" / "bin" / "python"

@@ -185,7 +185,7 @@ def test_the_second_signal_stops_at_once(start: Start, sign: signal.Signals, cod
         (("--master", "local"), 2, "Missing argument"),
         (("nowhere.py",), 2, "nowhere.py"),
         (("--restarts", "many", "app.py"), 2, "--restarts"),
-        (("README.md",), 2, "no Python script"),
+        (("README.md",), 2, "not a Python script"),
         (("--deploy-mode", "cluster", "tests/__init__.py"), 1, "TAILRACE_NOT_SUPERVISED"),
     ],
 )
