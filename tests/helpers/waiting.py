@@ -1,14 +1,15 @@
 """Waits are on conditions with deadlines, never bare sleeps.
 
-On a busy machine everything takes longer, so deadlines grow with the load. A test that compares times asks
-`skip_if_too_busy` first: a figure that was measured on an overloaded machine proves nothing.
+On a busy machine everything takes longer, so deadlines grow with the load. A test that compares times does so within
+`comparing_times`: a comparison that fails on an overloaded machine proves nothing.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 T = TypeVar("T")
 
 LONGEST_STRETCH = 10.0
-# Runnable processes for each core above which times are not compared.
+# Runnable processes for each core above which a comparison of times may fail.
 TOO_BUSY = 3.0
 
 
@@ -47,10 +48,17 @@ def until(condition: Callable[[], T | None], what: str, *, within_s: float = 30)
         time.sleep(0.05)  # noqa: TID251
 
 
-def skip_if_too_busy() -> None:
-    """For tests that compare times, before and after they measure: skips the test on an overloaded machine."""
-    if (load := load_per_core()) > TOO_BUSY:
-        pytest.skip(f"too busy: {load:.1f} runnable processes per core, at most {TOO_BUSY:g} to compare times")
+@contextmanager
+def comparing_times() -> Iterator[None]:
+    """Around assertions about times: if one fails on an overloaded machine, the test is skipped and says so."""
+    try:
+        yield
+    except AssertionError as failed:
+        if (load := load_per_core()) <= TOO_BUSY:
+            raise
+        pytest.skip(
+            f"too busy: {load:.1f} runnable processes per core, at most {TOO_BUSY:g} to compare times: {failed}"
+        )
 
 
 def let_pass(seconds: float) -> None:

@@ -13,6 +13,7 @@ SCALA = ROOT / "jvm" / "src"
 PLUGIN = SCALA / "org" / "apache" / "spark" / "sql" / "tailrace"
 PACKAGE = "org.apache.spark.sql.tailrace"
 MAX_SCALA_LINES = 350
+MAX_SCALA_COLUMNS = 120
 
 BASE = ("conf", "internals/names", "internals/kafka", "internals", "plan", "origin", "metrics", "errors")
 OPERATORS = tuple(f"operators/{name}" for name in ("input", "state", "origin", "python", "join", "session"))
@@ -112,6 +113,19 @@ def test_every_scala_folder_is_described(folder: str) -> None:
 def test_scala_files_are_small() -> None:
     lines = {file.name: len(file.read_text(encoding="utf-8").splitlines()) for file in scala_files()}
     assert {name: count for name, count in lines.items() if count > MAX_SCALA_LINES} == {}
+
+
+def test_scala_lines_are_short() -> None:
+    """scalafmt does not break comments and texts. An import of one long name cannot be broken."""
+    long = []
+    for file in (ROOT / "jvm").rglob("*.scala"):
+        lines = enumerate(file.read_text(encoding="utf-8").splitlines(), start=1)
+        long += [
+            f"{file.name}:{number}"
+            for number, line in lines
+            if len(line) > MAX_SCALA_COLUMNS and not line.startswith("import ")
+        ]
+    assert long == []
 
 
 # Effects of any kind: Kafka, locks and waiting, registries, and what depends on the thread that plans.

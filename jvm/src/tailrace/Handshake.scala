@@ -13,7 +13,8 @@ object Handshake {
         throw new TailraceException(
           "TAILRACE_VERSION_MISMATCH",
           s"the Python package is tailrace $version but the loaded plugin jar is ${BuildInfo.version}.",
-          "remove the other Tailrace jar from spark.jars and from Spark's jars folder, or install the same version everywhere.")
+          "remove the other Tailrace jar from spark.jars and from Spark's jars folder, or install the same version " +
+            "everywhere.")
       case _ =>
     }
     if (sparkVersion != BuildInfo.sparkVersion) {

@@ -3,8 +3,8 @@ package tailrace
 import org.apache.spark.SparkThrowable
 
 /**
- * A mistake that the user can fix. The condition is one of the `TAILRACE_…` codes, so `getCondition()` works in Python
- * as it does for Spark's own errors.
+ * A mistake that the user can fix. The condition is one of the `TAILRACE_…` codes, so `getCondition()` works in
+ * Python as it does for Spark's own errors.
  */
 class TailraceException(condition: String, problem: String, fix: String)
     extends IllegalArgumentException(s"[$condition] $problem\nFix: $fix")

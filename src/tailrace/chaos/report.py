@@ -116,7 +116,7 @@ def to_dict(result: ChaosResult) -> dict[str, Any]:
             query: _delivery_dict(result, query) | {"broken": broken.get(query, [])} for query in result.deliveries
         },
         "rounds": [_round_dict(each) for each in result.rounds],
-        "left_out": result.left_out,
+        "unavailable": result.unavailable,
         "start_s": {step: round(seconds, 2) for step, seconds in result.median_steps_s().items()},
         "log": str(result.log),
     }

@@ -53,7 +53,7 @@ class ChaosResult:
     options: ChaosOptions
     rounds: list[Round]
     deliveries: dict[str, Delivery]
-    left_out: dict[str, str]
+    unavailable: dict[str, str]
     """Faults that are unavailable here, and why."""
     seconds: float
     log: Path
@@ -73,22 +73,22 @@ def plan(options: ChaosOptions) -> tuple[list[Planned], dict[str, str]]:
     own = options.yours is None
     chosen = [FAULTS[name] for name in options.faults or FAULTS]
     reasons = {fault.name: why_not(fault, own_broker=own, own_queries=own) for fault in chosen}
-    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-    kinds = [fault.kind for fault in chosen if fault.name not in left_out]
+    unavailable = {name: reason for name, reason in reasons.items() if reason is not None}
+    kinds = [fault.kind for fault in chosen if fault.name not in unavailable]
     if not kinds:
         raise TailraceError(
             "TAILRACE_NO_FAULT",
-            "none of the faults is available here: " + "; ".join(f"{n}: {why}" for n, why in left_out.items()),
+            "none of the faults is available here: " + "; ".join(f"{n}: {why}" for n, why in unavailable.items()),
             "name others with --fault, or omit it for all that are available.",
         )
-    return draw(options.seed, options.rounds, kinds), left_out
+    return draw(options.seed, options.rounds, kinds), unavailable
 
 
 def run_chaos(options: ChaosOptions, view: ChaosView) -> ChaosResult:
     begun = time.monotonic()
-    schedule, left_out = plan(options)
+    schedule, unavailable = plan(options)
     log = log_file("chaos")
-    view.introduce(options, schedule, left_out, log)
+    view.introduce(options, schedule, unavailable, log)
     with ExitStack() as stack:
         with view.phase("Starting Apache Kafka" if options.yours is None else "Looking at the topics"):
             if options.yours is None:
@@ -109,7 +109,7 @@ def run_chaos(options: ChaosOptions, view: ChaosView) -> ChaosResult:
             _settle(testbed, options)
         with view.phase("Comparing output with input"):
             delivery = _deliveries(testbed, options)
-    return ChaosResult(options, rounds, delivery, left_out, time.monotonic() - begun, log)
+    return ChaosResult(options, rounds, delivery, unavailable, time.monotonic() - begun, log)
 
 
 def _round(testbed: Testbed, planned: Planned, log: Path) -> Round:

@@ -23,7 +23,7 @@ class ChaosView:
         self.console = console
 
     def introduce(
-        self, options: ChaosOptions, schedule: Sequence[Planned], left_out: Mapping[str, str], log: Path
+        self, options: ChaosOptions, schedule: Sequence[Planned], unavailable: Mapping[str, str], log: Path
     ) -> None:
         kinds = ", ".join(sorted({planned.fault for planned in schedule}))
         self.console.print(
@@ -31,7 +31,7 @@ class ChaosView:
             f"{options.rate} records/s: {kinds}.",
             soft_wrap=True,
         )
-        for name, reason in left_out.items():
+        for name, reason in unavailable.items():
             self.console.print(f"[yellow]Without {name}:[/] {reason}.", soft_wrap=True)
         self.console.print(f"[dim]Log of the queries: {log}[/]", soft_wrap=True)
 

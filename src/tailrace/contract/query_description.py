@@ -164,6 +164,7 @@ class WriterDescription:
     trigger: TriggerDescription
     options: Mapping[str, str]
     sink: SinkDescription
+    error_policy_problems: tuple[PluginRefusal, ...]
 
 
 @dataclass(frozen=True)
@@ -182,8 +183,8 @@ class QueryDescription:
     state_before_union: tuple[PluginRefusal, ...]
     """For each stateful operator whose rows go on into a union."""
     stream_joins: tuple[StreamJoin, ...]
-    match_obstacles: tuple[PluginRefusal, ...]
-    """Why the exactly-once sink could not tell the matches of a join apart."""
+    identity_obstacles: tuple[PluginRefusal, ...]
+    """Why the exactly-once sink could not recognize the query's rows after a failure."""
     may_append: bool
     watermarks: tuple[Watermark, ...]
     windows: tuple[TimeWindowDescription, ...]

@@ -94,7 +94,7 @@ def _query(query: QueryFigures, window: str) -> list[RenderableType]:
     figures = query.windows[window]
     epoch = query.epoch
     style = STATUS_STYLES.get(query.status, "")
-    lag = "not known" if query.lag_rows is None else f"{query.lag_rows:,}"
+    lag = "unknown" if query.lag_rows is None else f"{query.lag_rows:,}"
     title = Text.from_markup(
         f"[bold]{escape(query.label)}[/]  [{style}]{query.status}[/]  "
         f"in {figures.rows_in_per_s:,.1f}/s  out {figures.rows_out_per_s:,.1f}/s  lag {lag}"

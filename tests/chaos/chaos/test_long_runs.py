@@ -73,4 +73,4 @@ def test_every_fault_once() -> None:
     rounds = sum(fault.kind.weight for fault in FAULTS.values())
     result = run_silently(ChaosOptions(rounds=rounds, seed=7))
     assert result.broken() == {}
-    assert {each.planned.fault for each in result.rounds} | result.left_out.keys() == FAULTS.keys()
+    assert {each.planned.fault for each in result.rounds} | result.unavailable.keys() == FAULTS.keys()

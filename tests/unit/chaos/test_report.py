@@ -53,7 +53,7 @@ def test_the_dictionary_has_counts_and_examples(result: ChaosResult) -> None:
     assert delivery["promise"] == "at least once"
     assert found["start_s"] == {"process": 0.6, "session": 9.0, "queries": 15.0}
     assert [each["fault"] for each in found["rounds"]] == ["driver-kill", "driver-kill", "broker-stop"]
-    assert found["left_out"] == {"executor-kill": "no cluster"}
+    assert found["unavailable"] == {"executor-kill": "no cluster"}
 
 
 def test_a_run_without_a_fault(result: ChaosResult) -> None:

@@ -61,9 +61,9 @@ YOURS = ChaosOptions(yours=UsersQuery(Path("app.py"), (), "127.0.0.1:1", "in", "
 
 
 def test_a_users_broker_is_not_ours_to_harm() -> None:
-    schedule, left_out = plan(dataclasses.replace(YOURS, rounds=100))
-    assert {planned.fault for planned in schedule}.isdisjoint(left_out)
-    assert {name for name in FAULTS if name.startswith("broker-")} <= left_out.keys()
+    schedule, unavailable = plan(dataclasses.replace(YOURS, rounds=100))
+    assert {planned.fault for planned in schedule}.isdisjoint(unavailable)
+    assert {name for name in FAULTS if name.startswith("broker-")} <= unavailable.keys()
     assert "driver-kill" in {planned.fault for planned in schedule}
 
 

@@ -377,12 +377,6 @@ def test_the_exactly_once_sink_says_what_it_promises() -> None:
 
 def test_rows_that_cannot_be_told_apart_have_no_exactly_once_sink() -> None:
     once = {"format": "tailrace-kafka"}
-    in_batches = [{"name": "f", "pickled": False, "in_batches": True, "line": "app.py:7"}]
-    finding = only(facts(writer=once, python=in_batches), "TAILRACE_NO_ROW_IDENTITY", Severity.BLOCKING)
-    assert finding.line == "app.py:7"
-    rate = facts(writer=once, sources=[{**SOURCE, "name": "rate"}])
-    assert "no offsets" in only(rate, "TAILRACE_NO_ROW_IDENTITY", Severity.BLOCKING).detail
-    assert "TAILRACE_NO_ROW_IDENTITY" not in found(facts(python=in_batches))
     outer = {"code": "TAILRACE_NO_ROW_IDENTITY", "title": "outer join", "problem": "…", "fix": "…", "line": "app.py:8"}
-    assert only(facts(writer=once, match_obstacles=[outer]), outer["code"], Severity.BLOCKING).line == "app.py:8"
-    assert outer["code"] not in found(facts(match_obstacles=[outer]))
+    assert only(facts(writer=once, identity_obstacles=[outer]), outer["code"], Severity.BLOCKING).line == "app.py:8"
+    assert outer["code"] not in found(facts(identity_obstacles=[outer]))

@@ -41,14 +41,15 @@ object Operators {
       Joins,
       "stream-stream join",
       "org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec",
-      "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row arrives, an " +
-        "outer row at an epoch boundary, or [earlier](../guide/watermarks.md). [Joins](../guide/joins.md)."),
+      "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row " +
+        "arrives, an outer row at an epoch boundary, or [earlier](../guide/watermarks.md). [Joins](../guide/joins.md)."),
     yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
     yes(
       State,
       "session_window(…)",
       "org.apache.spark.sql.tailrace.operators.session.RealTimeSessionsExec",
-      "an update for each row; with `append`, only closed sessions. Sessions close at epoch boundaries, or [earlier](../guide/sessions.md#when-a-session-closes). [Sessions](../guide/sessions.md)."),
+      "an update for each row; with `append`, only closed sessions. Sessions close at epoch boundaries, or " +
+        "[earlier](../guide/sessions.md#when-a-session-closes). [Sessions](../guide/sessions.md)."),
     yes(
       State,
       "dropDuplicates",
@@ -78,7 +79,8 @@ object Operators {
       PythonCode,
       "transformWithState, transformWithStateInPandas (Python)",
       s"$Python.RealTimeTransformWithStateExec",
-      "the processor is called for each row; processing-time timers fire when they are due, event-time timers at epoch boundaries or [earlier](../guide/watermarks.md)."),
+      "the processor is called for each row; processing-time timers fire when they are due, event-time timers at " +
+        "epoch boundaries or [earlier](../guide/watermarks.md)."),
     yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must yield results as it goes."),
     yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle."),
     yes(NeverWritten, "foreach (Python)", s"$Python.RealTimeForeachExec"),
@@ -104,8 +106,8 @@ object Operators {
     State,
     "tailrace.drop_duplicates",
     s"$Stateful.transformwithstate.TransformWithStateExec",
-    "dropDuplicates with a time to live instead of a watermark: tailrace.drop_duplicates(rows, [\"id\"], ttl=\"10 minutes\"). " +
-      "In micro-batch as well.")
+    "dropDuplicates with a time to live instead of a watermark: tailrace.drop_duplicates(rows, [\"id\"], " +
+      "ttl=\"10 minutes\"). In micro-batch as well.")
 
   private val sparksStreamJoin = s"$Stateful.join.StreamingSymmetricHashJoinExec"
 

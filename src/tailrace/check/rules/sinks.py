@@ -10,7 +10,6 @@ from tailrace.contract.query_description import StateDescription
 
 # Kafka's producer waits that long by default for more records to send along.
 DEFAULT_LINGER_MS = 5
-POLICIES = ("fail", "dead-letter", "drop")
 EXACTLY_ONCE = "tailrace-kafka"
 KAFKA_SINKS = ("kafka", EXACTLY_ONCE)
 KAFKA_TYPES = {"key": ("STRING", "BINARY"), "value": ("STRING", "BINARY"), "topic": ("STRING",), "partition": ("INT",)}
@@ -69,28 +68,8 @@ def no_row_identity(facts: Facts) -> Iterator[Finding]:
     """The exactly-once sink recognizes a replayed row by the record it was made from, or a match by its content."""
     if facts.writer is None or facts.writer.format != EXACTLY_ONCE:
         return
-    plain = 'or write with format("kafka"), which may write duplicates after a failure.'
-    for source in facts.described.sources:
-        if source.name != "kafka" and source.real_time:
-            yield blocking(
-                "TAILRACE_NO_ROW_IDENTITY",
-                f"source {source.name}",
-                f"the source {source.name} gives its rows no offsets by which {EXACTLY_ONCE} could identify them.",
-                f"read from Kafka, {plain}",
-                source.line,
-            )
-    for found in facts.described.match_obstacles:
+    for found in facts.described.identity_obstacles:
         yield blocking(found.code, found.title, found.problem, found.fix, found.line)
-    for function in facts.described.python:
-        if function.in_batches:
-            yield blocking(
-                "TAILRACE_NO_ROW_IDENTITY",
-                f"function {function.name}",
-                "mapInPandas and mapInArrow do not say which row a result belongs to, so "
-                f"{EXACTLY_ONCE} could not recognize it after a replay.",
-                f"use a udf, pandas_udf or arrow_udf, {plain}",
-                function.line,
-            )
 
 
 def kafka_columns(facts: Facts) -> Iterator[Finding]:
@@ -130,16 +109,5 @@ def lingers(facts: Facts) -> Iterator[Finding]:
 
 def error_policy(facts: Facts) -> Iterator[Finding]:
     """What is to become of a record that cannot be processed."""
-    action = facts.sink_option("onError") or "fail"
-    limit = facts.sink_option("errorsPerMinute")
-    wrong = []
-    if action not in POLICIES:
-        wrong.append((f"onError is '{action}'.", "choose fail, dead-letter or drop."))
-    if action == "dead-letter" and not facts.sink_option("deadLetterTopic"):
-        wrong.append(
-            ("onError is dead-letter, and there is no topic for them.", 'add .option("deadLetterTopic", "…").')
-        )
-    if limit is not None and (not limit.isdigit() or int(limit) == 0):
-        wrong.append((f"errorsPerMinute is '{limit}', which is not a positive number.", "give a number."))
-    for problem, change in wrong:
-        yield blocking("TAILRACE_BAD_ERROR_POLICY", "errors", problem, change)
+    for found in facts.writer.error_policy_problems if facts.writer else ():
+        yield blocking(found.code, found.title, found.problem, found.fix)

@@ -36,7 +36,7 @@ def bad_records(evidence: Evidence) -> Iterator[Finding]:
             "TAILRACE_BAD_RECORDS",
             warning_if(is_recent),
             f"The query goes on without {counted(bad.records, 'record')} that could not be processed",
-            f"the last error: {bad.last_error or 'not known'}",
+            f"the last error: {bad.last_error or 'unknown'}",
             "the records are in the dead-letter topic, their positions in the executors' logs: fix the query or what "
             "writes them.",
         )

@@ -21,6 +21,7 @@ object TailraceConf {
   // Only this project's own tests set these.
   private val ForTests = s"${Prefix}testing."
   private val LargestPort = 65535
+  private val declared = Seq.newBuilder[Setting[_]]
 
   val LatencyEnabled: Setting[Boolean] =
     boolean("latency.enabled", Some(true), Query, "Time rows.", "guide/live-latency.md")
@@ -62,10 +63,11 @@ object TailraceConf {
     "checkpoint.fsync",
     Some(true),
     Query,
-    "Write checkpoint files through to the disk. With `false` they survive a crash of the process, but not a loss of power.",
+    "Write checkpoint files through to the disk. With `false` they survive a crash of the process, but " +
+      "not a loss of power.",
     "operate/epoch-boundaries.md")
 
-  val CheckWarnOnly: Setting[Set[String]] = new Setting(
+  val CheckWarnOnly: Setting[Set[String]] = declare(new Setting(
     s"${Prefix}check.warnOnly",
     "codes",
     None,
@@ -74,7 +76,7 @@ object TailraceConf {
     "guide/check.md",
     "codes of findings, separated by commas",
     "TAILRACE_TOO_FEW_SLOTS",
-    text => Some(text.split(",").map(_.trim).filter(_.nonEmpty).toSet).filter(_.forall(_.startsWith("TAILRACE_"))))
+    text => Some(text.split(",").map(_.trim).filter(_.nonEmpty).toSet).filter(_.forall(_.startsWith("TAILRACE_")))))
 
   val DashboardPort: Setting[Int] = number(
     "dashboard.port",
@@ -91,7 +93,8 @@ object TailraceConf {
     "dashboard.token",
     None,
     Session,
-    "The token that `tailrace drain` needs. Without a value, a random one that only this user of this machine can read.",
+    "The token that `tailrace drain` needs. Without a value, a random one that only this user " +
+      "of this machine can read.",
     "operate/operations.md")
 
   // Without a doc: not for users.
@@ -102,22 +105,10 @@ object TailraceConf {
   /** Set by `tailrace.configure` to the Python package's version. */
   val ClientVersion: Setting[String] = text("clientVersion", None, Session, "", "")
 
-  val all: Seq[Setting[_]] = Seq(
-    LatencyEnabled,
-    PythonTimeout,
-    WatermarkIdleAfter,
-    StartSlotWait,
-    WarmupEpochs,
-    WarmupPythonWorkers,
-    CheckpointFsync,
-    CheckWarnOnly,
-    DashboardPort,
-    DashboardHost,
-    DashboardToken,
-    OriginEveryRow,
-    ClientVersion)
+  /** Lazy: complete only when every setting above has been declared. */
+  lazy val all: Seq[Setting[_]] = declared.result()
 
-  private val byKey = all.map(setting => setting.key -> setting).toMap
+  private lazy val byKey = all.map(setting => setting.key -> setting).toMap
 
   /** Throws the first problem of these settings. Ignores settings of others. */
   def check(settings: Iterable[(String, String)]): Unit = settings.toSeq.sorted.iterator
@@ -134,6 +125,11 @@ object TailraceConf {
     text.map(_.trim).filter(_.nonEmpty).orElse(setting.default).orNull
   }
 
+  private def declare[T](setting: Setting[T]): Setting[T] = {
+    declared += setting
+    setting
+  }
+
   private def unknown(key: String): TailraceException = {
     val name = UTF8String.fromString(key)
     val nearest = all.filter(_.doc.nonEmpty).map(_.key).minBy(known =>
@@ -145,7 +141,7 @@ object TailraceConf {
   }
 
   private def boolean(name: String, default: Option[Boolean], scope: Scope, doc: String, page: String) =
-    new Setting[Boolean](
+    declare(new Setting[Boolean](
       s"$Prefix$name",
       "boolean",
       default.map(_.toString),
@@ -154,10 +150,10 @@ object TailraceConf {
       page,
       "true or false",
       "false",
-      _.toLowerCase(Locale.ROOT).toBooleanOption)
+      _.toLowerCase(Locale.ROOT).toBooleanOption))
 
   private def number(name: String, default: Option[Int], largest: Int, scope: Scope, doc: String, page: String) =
-    new Setting[Int](
+    declare(new Setting[Int](
       s"$Prefix$name",
       "number",
       default.map(_.toString),
@@ -166,10 +162,10 @@ object TailraceConf {
       page,
       if (largest == Int.MaxValue) "a number from 0" else s"a number from 0 to $largest",
       "0",
-      _.toIntOption.filter(value => value >= 0 && value <= largest))
+      _.toIntOption.filter(value => value >= 0 && value <= largest)))
 
   /** In milliseconds. */
-  private def duration(name: String, default: Option[String], doc: String, page: String) = new Setting[Long](
+  private def duration(name: String, default: Option[String], doc: String, page: String) = declare(new Setting[Long](
     s"$Prefix$name",
     "duration",
     default,
@@ -178,8 +174,8 @@ object TailraceConf {
     page,
     "a length of time above zero, as a number with a unit",
     "30s",
-    text => Try(JavaUtils.timeStringAsMs(text)).toOption.filter(_ > 0))
+    text => Try(JavaUtils.timeStringAsMs(text)).toOption.filter(_ > 0)))
 
   private def text(name: String, default: Option[String], scope: Scope, doc: String, page: String) =
-    new Setting[String](s"$Prefix$name", "text", default, scope, doc, page, "a text", "\"…\"", Some(_))
+    declare(new Setting[String](s"$Prefix$name", "text", default, scope, doc, page, "a text", "\"…\"", Some(_)))
 }

@@ -9,7 +9,8 @@ import org.apache.spark.sql.tailrace.operators.origin.OriginFromSourceExec
 import org.apache.spark.sql.tailrace.plan.Stages
 
 /**
- * Makes Spark's plan of an epoch Tailrace's: [[PrepareEpoch]] does what has effects, then [[EpochRules]] change the plan.
+ * Makes Spark's plan of an epoch Tailrace's: [[PrepareEpoch]] does what has effects, then [[EpochRules]] change the
+ * plan.
  *
  * Spark calls this for every plan of a session, such as those of batch queries and subqueries, and possibly again for a
  * plan that has been here before. Only a real-time plan that is new is prepared.

@@ -70,7 +70,10 @@ private[epoch] object PrepareEpoch {
       .collect { case query: MicroBatchExecution => ErrorPolicy.of(QueryOptions.of(query), query.id, plan) }
       .getOrElse(ErrorPolicy.Fail)
 
-  /** The epoch before has been committed. If the run is to be drained, this one does not begin until that is withdrawn. */
+  /**
+   * The epoch before has been committed. If the run is to be drained, this one does not begin until that is
+   * withdrawn.
+   */
   private def waitIfDrained(id: EpochId): Unit = Drains.passOrWait(id.run, id.epoch)
 
   /** The sink claims its output for this run, fences older writers and reads back what they have written. */
@@ -89,7 +92,9 @@ private[epoch] object PrepareEpoch {
     LiveFigures.planned(id.run, durationMs, new Stages(operators).shapes)
   }
 
-  /** Users are told that the query is warming up when its short epochs begin, and that it is ready after the last one. */
+  /**
+   * Users are told that the query is warming up when its short epochs begin, and that it is ready after the last one.
+   */
   private def isOneOfTheFirst(id: EpochId, shortEpochs: Int): Boolean = {
     val before = Runs.epochsBefore(id)
     val isShort = before < shortEpochs

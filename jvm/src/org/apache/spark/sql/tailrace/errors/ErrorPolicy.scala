@@ -28,36 +28,55 @@ object ErrorPolicy {
   val ActionKey = "onError"
   val TopicKey = "deadLetterTopic"
   val LimitKey = "errorsPerMinute"
+  private val Code = "TAILRACE_BAD_ERROR_POLICY"
   private val DefaultLimit = 60
+
+  /** What is wrong with the options of a query's writer. */
+  final case class Problem(problem: String, fix: String) {
+    def code: String = Code
+    def error: TailraceException = new TailraceException(Code, problem, fix)
+  }
+
+  def problemsIn(options: Map[String, String]): Seq[Problem] = {
+    val action = actionIn(options)
+    val limit = options.get(LimitKey)
+    Seq(
+      Option.when(!Actions(action))(
+        Problem(s"$ActionKey is '$action', which is not a policy.", "choose fail, dead-letter or drop.")),
+      Option.when(action == "dead-letter" && topicIn(options).isEmpty)(
+        Problem(s"$ActionKey is dead-letter, but $TopicKey is not set.", s".option(\"$TopicKey\", \"…\").")),
+      limit.filter(limitIn(_).isEmpty).map(text =>
+        Problem(s"$LimitKey is '$text', which is not a positive number.", s".option(\"$LimitKey\", \"60\")."))).flatten
+  }
 
   /** From the options of a query's writer; its plan tells how to reach the brokers that it reads from. */
   def of(options: Map[String, String], query: UUID, plan: SparkPlan): ErrorPolicy = {
-    val perMinute = options.get(LimitKey).fold(DefaultLimit) { text =>
-      text.trim.toIntOption.filter(_ > 0).getOrElse(throw bad(
-        s"$LimitKey is '$text', which is not a positive number",
-        s".option(\"$LimitKey\", \"60\")."))
-    }
-    options.getOrElse(ActionKey, "fail").trim match {
-      case "fail" => Fail
+    problemsIn(options).headOption.foreach(found => throw found.error)
+    val perMinute = options.get(LimitKey).flatMap(limitIn).getOrElse(DefaultLimit)
+    actionIn(options) match {
       case "drop" => Drop(perMinute)
-      case "dead-letter" =>
-        val topic = options.get(TopicKey).map(_.trim).filter(_.nonEmpty).getOrElse(
-          throw bad(s"$ActionKey is dead-letter, but $TopicKey is not set", s".option(\"$TopicKey\", \"…\")."))
-        DeadLetter(topic, perMinute, query.toString, sourcesOf(plan))
-      case other => throw bad(s"$ActionKey is '$other', which is not a policy", "choose fail, dead-letter or drop.")
+      case "dead-letter" => DeadLetter(topicIn(options).get, perMinute, query.toString, sourcesOf(plan))
+      case _ => Fail
     }
   }
+
+  private val Actions = Set("fail", "dead-letter", "drop")
+
+  private def actionIn(options: Map[String, String]): String = options.getOrElse(ActionKey, "fail").trim
+
+  private def topicIn(options: Map[String, String]): Option[String] =
+    options.get(TopicKey).map(_.trim).filter(_.nonEmpty)
+
+  private def limitIn(text: String): Option[Int] = text.trim.toIntOption.filter(_ > 0)
 
   private def sourcesOf(plan: SparkPlan): Map[String, ClientOptions] = plan.collect {
     case scan: RealTimeStreamScanExec =>
       val kafka = KafkaStream.clientParams(scan.stream).getOrElse(
-        throw bad(
-          s"$ActionKey is dead-letter, but the source ${scan.stream} is not Kafka",
-          "read from Kafka, or choose drop."))
+        throw Problem(
+          s"$ActionKey is dead-letter, but the source ${scan.stream} is not Kafka.",
+          "read from Kafka, or choose drop.").error)
       val options = ClientOptions.ofSource(kafka)
       // For topics that appear later.
       KafkaStream.offsetsIn(scan.start).keys.map(_._1 -> options).toSeq :+ ("" -> options)
   }.flatten.toMap
-
-  private def bad(problem: String, fix: String) = new TailraceException("TAILRACE_BAD_ERROR_POLICY", s"$problem.", fix)
 }

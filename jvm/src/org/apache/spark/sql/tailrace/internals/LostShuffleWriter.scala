@@ -5,9 +5,9 @@ import java.util.concurrent.TimeUnit.{MILLISECONDS, SECONDS}
 import org.apache.spark.{SparkException, TaskContext}
 
 /**
- * A task that fails closes its connections, and those who read from it fail as well: with the loss of a connection, which says
- * nothing of the cause. What the driver hears first is what the user is told. So they wait for a moment: when the driver has
- * heard of the cause, it kills them.
+ * A task that fails closes its connections, and those who read from it fail as well: with the loss of a connection,
+ * which says nothing of the cause. What the driver hears first is what the user is told. So they wait for a moment:
+ * when the driver has heard of the cause, it kills them.
  */
 private[tailrace] object LostShuffleWriter {
   private val WaitNanos = SECONDS.toNanos(3)

@@ -2,10 +2,14 @@ package org.apache.spark.sql.tailrace.internals
 
 import scala.util.Try
 
-import org.apache.spark.sql.tailrace.internals.kafka.{KafkaAdmin, KafkaConnector, KafkaErrors, KafkaPartition, KafkaRowWriter, KafkaStream, OwnedBroker, SourceConsumer}
+import org.apache.spark.sql.tailrace.internals.kafka.{
+  KafkaAdmin, KafkaConnector, KafkaErrors, KafkaPartition, KafkaRowWriter, KafkaStream, OwnedBroker, SourceConsumer
+}
 import org.apache.spark.sql.tailrace.internals.names.ByName
 
-/** What the plugin reaches by name in Spark, its Kafka connector and Kafka's client: an upgrade begins with this list. */
+/**
+ * What the plugin reaches by name in Spark, its Kafka connector and Kafka's client: an upgrade begins with this list.
+ */
 object ReflectedMembers {
   private val inSession: Seq[ByName] = Seq(
     KafkaAdmin,

@@ -7,7 +7,9 @@ import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator
 import org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec
-import org.apache.spark.sql.tailrace.operators.python.{RealTimeEvalPythonExec, RealTimeMapInBatchExec, RealTimeTransformWithStateExec}
+import org.apache.spark.sql.tailrace.operators.python.{
+  RealTimeEvalPythonExec, RealTimeMapInBatchExec, RealTimeTransformWithStateExec
+}
 import org.apache.spark.sql.tailrace.plan.Stages
 
 import tailrace.support.Operators
@@ -57,8 +59,8 @@ private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan
     }
 
   private def isOurs(node: SparkPlan): Boolean = node match {
-    case _: RealTimeEvalPythonExec | _: RealTimeMapInBatchExec | _: RealTimeTransformWithStateExec | _: RealTimeJoinExec =>
-      true
+    case _: RealTimeEvalPythonExec | _: RealTimeMapInBatchExec => true
+    case _: RealTimeTransformWithStateExec | _: RealTimeJoinExec => true
     case _ => false
   }
 

@@ -7,6 +7,7 @@ import scala.util.Try
 import org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreeNode
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.classic.{DataStreamWriter, Dataset}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
@@ -15,9 +16,10 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryWrapper
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 import org.apache.spark.sql.tailrace.epoch.rules.RefuseUnsupported
+import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.internals.StreamWriterFields
 import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, Refusal, SessionWindows}
-import org.apache.spark.sql.tailrace.sink.kafka.{MatchIdentity, MatchObstacle}
+import org.apache.spark.sql.tailrace.sink.kafka.{MatchIdentity, MatchObstacle, NoRowIdentity}
 
 import tailrace.contract.JsonEncoder
 import tailrace.support.{Operators, Support, Unsupported}
@@ -90,7 +92,7 @@ object Preflight {
       state = state,
       stateBeforeUnion = QueryParts.stateBeforeUnion(query).map(StateBeforeUnion.refusalOf),
       streamJoins = QueryParts.streamJoins(query),
-      matchObstacles = MatchIdentity.obstacles(query).map(describe),
+      identityObstacles = identityObstacles(query, sources),
       mayAppend = OutputModes.mayAppend(query),
       watermarks = QueryParts.watermarks(query),
       windows = QueryParts.windows(query),
@@ -126,7 +128,22 @@ object Preflight {
       options,
       Refusal.ofSink(sink).fold(SinkDescription(sink.name, supported = true, "", "")) { refusal =>
         SinkDescription(sink.name, supported = false, refusal.problem, refusal.fix)
-      })
+      },
+      ErrorPolicy.problemsIn(CaseInsensitiveMap(options)).map(found =>
+        PluginRefusal(found.code, "errors", found.problem, found.fix, None)))
+
+  /** Why the exactly-once sink could not recognise the query's rows after a failure. */
+  private def identityObstacles(query: LogicalPlan, sources: Map[LogicalPlan, Source]): Seq[PluginRefusal] = {
+    def refusal(title: String, found: NoRowIdentity, line: Option[String]) =
+      PluginRefusal(NoRowIdentity.Code, title, found.problem, found.fix, line)
+    val withoutOffsets = sources.toSeq.collect {
+      case (relation, source) if source.realTime && source.name != "kafka" =>
+        refusal(s"source ${source.name}", NoRowIdentity.ofSource(source.name), SourceLines.of(relation))
+    }
+    val inBatches = QueryParts.python(query).filter(_.inBatches).map(function =>
+      refusal(s"function ${function.name}", NoRowIdentity.ofBatchFunctions, function.line))
+    withoutOffsets ++ MatchIdentity.obstacles(query).map(describe) ++ inBatches
+  }
 
   private def describe(obstacle: MatchObstacle): PluginRefusal =
     PluginRefusal(obstacle.code, obstacle.where, obstacle.problem, obstacle.fix, SourceLines.of(obstacle.node))

@@ -20,7 +20,7 @@ private[tailrace] final case class QueryDescription(
     state: Seq[StateDescription],
     stateBeforeUnion: Seq[PluginRefusal],
     streamJoins: Seq[StreamJoin],
-    matchObstacles: Seq[PluginRefusal],
+    identityObstacles: Seq[PluginRefusal],
     mayAppend: Boolean,
     watermarks: Seq[Watermark],
     windows: Seq[TimeWindowDescription],
@@ -114,4 +114,5 @@ private[tailrace] final case class WriterDescription(
     outputMode: String,
     trigger: TriggerDescription,
     options: Map[String, String],
-    sink: SinkDescription)
+    sink: SinkDescription,
+    errorPolicyProblems: Seq[PluginRefusal])

@@ -6,7 +6,9 @@ import scala.util.Try
 
 import org.apache.spark.sql.catalyst.analysis.ResolveDeduplicate
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
-import org.apache.spark.sql.catalyst.plans.logical.{Deduplicate, DeduplicateWithinWatermark, LogicalPlan, TransformWithStateInPySpark}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Deduplicate, DeduplicateWithinWatermark, LogicalPlan, TransformWithStateInPySpark
+}
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.fromAttributes
 import org.apache.spark.sql.classic.SparkSession

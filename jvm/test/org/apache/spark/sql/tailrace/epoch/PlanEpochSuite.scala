@@ -13,7 +13,9 @@ import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, OriginTracking
 import org.apache.spark.sql.tailrace.epoch.drain.DrainableScanExec
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.metrics.EpochLatency
-import org.apache.spark.sql.tailrace.operators.origin.{OriginFromSourceExec, OriginIntoShuffleExec, OriginOutOfShuffleExec}
+import org.apache.spark.sql.tailrace.operators.origin.{
+  OriginFromSourceExec, OriginIntoShuffleExec, OriginOutOfShuffleExec
+}
 import org.apache.spark.sql.tailrace.origin.SourcePartitions
 import org.apache.spark.sql.types.{LongType, StructType}
 

@@ -12,7 +12,9 @@ import org.apache.spark.util.ThreadUtils
 /** What an executor asks the driver: which runs are to be drained. The answer is their ids. */
 case object WhichDrains
 
-/** In an executor that is not the driver itself: learns which runs are to be drained. A plugin's messages go one way. */
+/**
+ * In an executor that is not the driver itself: learns which runs are to be drained. A plugin's messages go one way.
+ */
 final class DrainPoll(context: PluginContext) extends Logging {
   private val timer = ThreadUtils.newDaemonSingleThreadScheduledExecutor("tailrace-drain-poll")
 

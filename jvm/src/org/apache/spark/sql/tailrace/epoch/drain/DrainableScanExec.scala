@@ -10,9 +10,9 @@ import org.apache.spark.sql.execution.datasources.v2.{LowLatencyClock, RealTimeS
 import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 
 /**
- * Spark's own scan, whose epoch can be drained: its readers then report that there are no more rows, as they do when the
- * epoch's time is over, and the epoch ends as usual. The epoch can also be made to last longer, until it has read the records
- * that an older run had read.
+ * Spark's own scan, whose epoch can be drained: its readers then report that there are no more rows, as they do when
+ * the epoch's time is over, and the epoch ends as usual. The epoch can also be made to last longer, until it has read
+ * the records that an older run had read.
  *
  * @param run     whose drain ends it
  * @param catchUp what to read before the epoch may end; none if only time decides

@@ -9,8 +9,9 @@ import org.apache.spark.sql.tailrace.operators.state.{IdleTicksExec, UntickedPro
 import org.apache.spark.sql.tailrace.plan.Stages
 
 /**
- * In a real-time plan, fires the processing-time timers and applies the TTL of `transformWithState` while no row arrives.
- * Spark checks timers after each row, so an idle input gets an artificial row, which the user's processor does not see.
+ * In a real-time plan, fires the processing-time timers and applies the TTL of `transformWithState` while no row
+ * arrives. Spark checks timers after each row, so an idle input gets an artificial row, which the user's processor
+ * does not see.
  *
  * Event-time timers depend on the watermark, which does not move within an epoch.
  */

@@ -8,7 +8,10 @@ import org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec
 import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
 import org.apache.spark.sql.tailrace.plan.Stages
 
-/** In a real-time plan, replaces Spark's join, which reads one side after the other, with one that reads both at the same time. */
+/**
+ * In a real-time plan, replaces Spark's join, which reads one side after the other, with one that reads both at the
+ * same time.
+ */
 object ReplaceJoins extends EpochRule {
   override def apply(plan: SparkPlan, epoch: EpochContext): SparkPlan =
     if (plan.exists(isSparks)) replaced(plan, epoch.onError) else plan

@@ -8,7 +8,10 @@ import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPyth
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
 import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochRule}
 import org.apache.spark.sql.tailrace.errors.{ErrorGuardExec, ErrorPolicy}
-import org.apache.spark.sql.tailrace.operators.python.{PythonForeachWrite, RealTimeEvalPythonExec, RealTimeForeachExec, RealTimeMapInBatchExec, RealTimeTransformWithStateExec}
+import org.apache.spark.sql.tailrace.operators.python.{
+  PythonForeachWrite, RealTimeEvalPythonExec, RealTimeForeachExec, RealTimeMapInBatchExec,
+  RealTimeTransformWithStateExec
+}
 import org.apache.spark.sql.tailrace.plan.Stages
 
 /** In a real-time plan, replaces Spark's Python operators with operators that pass each row on at once. */

@@ -4,16 +4,18 @@ import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.apache.spark.sql.execution.aggregate.{BaseAggregateExec, MergingSessionsExec}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.streaming.ProjectAggregationBufferExec
-import org.apache.spark.sql.execution.streaming.operators.stateful.{SessionWindowStateStoreRestoreExec, SessionWindowStateStoreSaveExec}
+import org.apache.spark.sql.execution.streaming.operators.stateful.{
+  SessionWindowStateStoreRestoreExec, SessionWindowStateStoreSaveExec
+}
 import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochRule}
 import org.apache.spark.sql.tailrace.operators.session.RealTimeSessionsExec
 import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
 import org.apache.spark.sql.tailrace.plan.Stages
 
 /**
- * In a real-time plan, replaces Spark's operators for session windows. Spark's sort the rows before and after the shuffle,
- * merge them with the sessions in the state and write the sessions back, each step for the whole epoch. Here each row goes
- * through all steps by itself.
+ * In a real-time plan, replaces Spark's operators for session windows. Spark's sort the rows before and after the
+ * shuffle, merge them with the sessions in the state and write the sessions back, each step for the whole epoch. Here
+ * each row goes through all steps by itself.
  */
 object ReplaceSessions extends EpochRule {
   override def apply(plan: SparkPlan, epoch: EpochContext): SparkPlan =

@@ -6,13 +6,15 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochRule, OriginTracking}
 import org.apache.spark.sql.tailrace.errors.{ErrorGuardExec, ErrorPolicy}
 import org.apache.spark.sql.tailrace.metrics.{LatencyInProgressExec, TimedWrite}
-import org.apache.spark.sql.tailrace.operators.origin.{OriginFromSourceExec, OriginIntoShuffleExec, OriginOutOfShuffleExec}
+import org.apache.spark.sql.tailrace.operators.origin.{
+  OriginFromSourceExec, OriginIntoShuffleExec, OriginOutOfShuffleExec
+}
 import org.apache.spark.sql.tailrace.plan.Stages
 
 /**
  * In a real-time plan, lets each row's origin follow it: it is noted where the row is read, crosses each shuffle
- * behind the row's own bytes, and is known wherever the row is worked on. The query's schema and output stay as they are.
- * Along the way the rows are timed, if the context says so.
+ * behind the row's own bytes, and is known wherever the row is worked on. The query's schema and output stay as they
+ * are. Along the way the rows are timed, if the context says so.
  */
 object TrackOrigins extends EpochRule {
   override def apply(plan: SparkPlan, epoch: EpochContext): SparkPlan =

@@ -8,7 +8,9 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.tailrace.internals.names.ByName
 
-/** Kafka's admin client. By name: it is made by a static method of an interface, which Scala cannot declare in a stub. */
+/**
+ * Kafka's admin client. By name: it is made by a static method of an interface, which Scala cannot declare in a stub.
+ */
 private[tailrace] final class KafkaAdmin private (client: AnyRef) {
   import KafkaAdmin._
 

@@ -11,8 +11,8 @@ import org.apache.spark.sql.tailrace.internals.names.ByName
  * data folder is removed and the JVM halts. No process is left, even after a SIGKILL of the owner.
  *
  * Arguments: the server's properties file, the cluster id ("-" to continue with the existing data),
- * and the folder to remove ("-" to keep running without an owner). Kafka's classes are called by name because the plugin is compiled
- * only against Spark's jars.
+ * and the folder to remove ("-" to keep running without an owner). Kafka's classes are called by name because the
+ * plugin is compiled only against Spark's jars.
  */
 object OwnedBroker extends ByName {
   private val format = method("kafka.tools.StorageTool", "execute", "[Ljava.lang.String;", "java.io.PrintStream")

@@ -9,7 +9,10 @@ import org.apache.kafka.clients.producer.KafkaProducer
 
 import org.apache.spark.util.ThreadUtils
 
-/** The Kafka producers of an executor, kept from epoch to epoch: to make one takes longer than an epoch's boundary may. */
+/**
+ * The Kafka producers of an executor, kept from epoch to epoch: to make one takes longer than an epoch's boundary
+ * may.
+ */
 object Producers {
   type Producer = KafkaProducer[Array[Byte], Array[Byte]]
 

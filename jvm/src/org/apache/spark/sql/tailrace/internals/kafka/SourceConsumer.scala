@@ -19,7 +19,10 @@ private[tailrace] final class SourceConsumer(client: AutoCloseable) extends Auto
     seekToEnd.call[AnyRef](client, all)
   }
 
-  /** When producers made the records that come in now, in milliseconds; a record that the broker has dated is left out. */
+  /**
+   * When producers made the records that come in now, in milliseconds; a record that the broker has dated is left
+   * out.
+   */
   def createTimes(withinMs: Long): Seq[Long] =
     poll.call[JIterable[AnyRef]](client, Duration.ofMillis(withinMs)).asScala.toList
       .filter(record => timestampType.call[AnyRef](record).toString == "CreateTime")

@@ -5,8 +5,8 @@ import java.lang.reflect.{Constructor, Field, InvocationTargetException, Method}
 import scala.util.Try
 
 /**
- * Reaches into Spark or Kafka by name, where no compiler looks. What an object declares with these methods is both what it calls
- * and what the contract test looks for in an installation.
+ * Reaches into Spark or Kafka by name, where no compiler looks. What an object declares with these methods is both
+ * what it calls and what the contract test looks for in an installation.
  */
 private[internals] trait ByName {
   private var declared = Vector.empty[NamedMember]

@@ -1,10 +1,15 @@
 package org.apache.spark.sql.tailrace.operators.join
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, BasePredicate, Expression, InterpretedPredicate, Literal, NamedExpression, Predicate, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute, BasePredicate, Expression, InterpretedPredicate, Literal, NamedExpression, Predicate, UnsafeProjection,
+  UnsafeRow
+}
 import org.apache.spark.sql.catalyst.expressions.BindReferences.bindReference
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark
 import org.apache.spark.sql.execution.streaming.operators.stateful.WatermarkSupport
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.{SupportsEvictByCondition, SupportsEvictByTimestamp, SymmetricHashJoinStateManager}
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.{
+  SupportsEvictByCondition, SupportsEvictByTimestamp, SymmetricHashJoinStateManager
+}
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager.KeyToValuePair
 import org.apache.spark.sql.internal.SQLConf

@@ -9,7 +9,9 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, Predicate
 import org.apache.spark.sql.catalyst.plans.{JoinType, LeftSemi}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.{JoinStateManagerStoreGenerator, StreamingSymmetricHashJoinExec, SymmetricHashJoinStateManager}
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.{
+  JoinStateManagerStoreGenerator, StreamingSymmetricHashJoinExec, SymmetricHashJoinStateManager
+}
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.{SessionState, SQLConf}

@@ -96,7 +96,8 @@ private[python] final class Backlog(
 
   /** An empty batch to send before the waiting rows, unless the last batch in flight is one already. */
   def claimTick(): Option[Batch] = locked {
-    if (closed || allSent || sending || inFlight.size > 1 || (!inFlight.isEmpty && inFlight.peekLast().entries.isEmpty)) {
+    val lastIsTick = !inFlight.isEmpty && inFlight.peekLast().entries.isEmpty
+    if (closed || allSent || sending || inFlight.size > 1 || lastIsTick) {
       None
     } else {
       sending = true

@@ -13,7 +13,9 @@ import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.execution.python.{BatchEvalPythonExec, EvaluatePython, PythonSQLMetrics, PythonUDFWithNamedArgumentsRunner}
+import org.apache.spark.sql.execution.python.{
+  BatchEvalPythonExec, EvaluatePython, PythonSQLMetrics, PythonUDFWithNamedArgumentsRunner
+}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructField, StructType, UserDefinedType}
 import org.apache.spark.sql.types.DataType.equalsIgnoreCompatibleCollation

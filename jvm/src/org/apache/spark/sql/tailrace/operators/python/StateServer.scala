@@ -17,7 +17,9 @@ import org.apache.spark.api.python.ChainedPythonFunctions
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.execution.python.streaming.{TransformWithStateInPySparkPythonBaseRunner, TransformWithStateInPySparkStateServer}
+import org.apache.spark.sql.execution.python.streaming.{
+  TransformWithStateInPySparkPythonBaseRunner, TransformWithStateInPySparkStateServer
+}
 import org.apache.spark.sql.execution.streaming.state.StateMessage.{StateResponseWithLongTypeVal, TimerRequest}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.tailrace.internals.{EngineClock, StateServerOutput}

@@ -11,7 +11,9 @@ import org.apache.spark.api.python.PythonFunction.PythonAccumulator
 import org.apache.spark.internal.config.EXECUTOR_CORES
 import org.apache.spark.internal.config.Python.{PYTHON_DAEMON_MODULE, PYTHON_WORKER_REUSE}
 import org.apache.spark.resource.ResourceProfile
-import org.apache.spark.resource.ResourceProfile.{EXECUTOR_CORES_LOCAL_PROPERTY, MAX_TASKS_PER_EXECUTOR_LOCAL_PROPERTY, PYSPARK_MEMORY_LOCAL_PROPERTY}
+import org.apache.spark.resource.ResourceProfile.{
+  EXECUTOR_CORES_LOCAL_PROPERTY, MAX_TASKS_PER_EXECUTOR_LOCAL_PROPERTY, PYSPARK_MEMORY_LOCAL_PROPERTY
+}
 import org.apache.spark.util.DirectByteBufferOutputStream
 
 /** What a worker should run, and in which kind of worker. */

@@ -20,8 +20,8 @@ import org.apache.spark.sql.tailrace.origin.CurrentRow
  * the [[Backlog]]. The reader, which is the thread that pulls the answers (the task's own, or the feeder of a Python
  * operator downstream), sends waiting rows whenever the worker becomes idle.
  *
- * [[ExchangeState]] draws the states and transitions. When the task ends, [[close]] stops the feeder, gives the worker a
- * short time to end in order and kills it otherwise.
+ * [[ExchangeState]] draws the states and transitions. When the task ends, [[close]] stops the feeder, gives the
+ * worker a short time to end in order and kills it otherwise.
  *
  * @param input      the operator's input; only the feeder touches it
  * @param connect    makes a new command and protocol

@@ -15,8 +15,6 @@ import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, SourceOffsets
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
-import tailrace.TailraceException
-
 /**
  * Writes each row once, although Spark computes the open epoch again after a failure. Each output record carries the
  * identity of its row in its headers. A run starts by reading back what its query has written since the last commit,
@@ -146,8 +144,8 @@ object ExactlyOnceWrite {
   private def isBefore(row: WrittenRow, starts: SourceOffsets): Boolean =
     starts.get((row.source.topic, row.source.partition)).exists(_ > row.row.offset)
 
-  private def notTracked = new TailraceException(
-    "TAILRACE_NO_ROW_IDENTITY",
+  private def notTracked = NoRowIdentity(
     s"the origins of rows are not tracked from their source to the sink ${TailraceKafka.Format}.",
-    "start the query with .trigger(realTime=…), and leave spark.sql.streaming.realTimeMode.allowlistCheck unset.")
+    "start the query with .trigger(realTime=…), and leave spark.sql.streaming.realTimeMode.allowlistCheck " +
+      "unset.").error
 }

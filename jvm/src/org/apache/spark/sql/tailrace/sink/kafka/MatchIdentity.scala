@@ -19,9 +19,9 @@ final case class MatchObstacle(code: String, where: String, problem: String, fix
  * itself.
  */
 object MatchIdentity {
-  private val NoIdentity = "TAILRACE_NO_ROW_IDENTITY"
+  import NoRowIdentity.{Code, Plainly}
+
   private val NotDeterministic = "TAILRACE_NOT_DETERMINISTIC"
-  private val Plainly = "write with format(\"kafka\"), which may write duplicates after a failure."
 
   /** Joins whose matches never change, however many rows follow. */
   val Kinds: Set[JoinType] = Set(Inner, LeftSemi)
@@ -46,7 +46,7 @@ object MatchIdentity {
   private def kind(join: Join): Option[MatchObstacle] = Option.when(!Kinds(join.joinType)) {
     val name = s"${join.joinType.sql.toLowerCase(Locale.ROOT)} join"
     MatchObstacle(
-      NoIdentity,
+      Code,
       name,
       s"a row of a $name without a match is written when an epoch ends, but can find a match if the epoch is " +
         s"replayed and ends later, so ${TailraceKafka.Format} could not recognise it.",
@@ -58,7 +58,7 @@ object MatchIdentity {
     case node if node.isStreaming && keepsState(node) && !joins.headOption.exists(_ eq node) =>
       val name = nameOf(node)
       MatchObstacle(
-        NoIdentity,
+        Code,
         name,
         s"the result of $name depends on the order of its rows, and a replay of a join of two streams changes that " +
           s"order, so ${TailraceKafka.Format} could not recognise the result.",
@@ -82,7 +82,7 @@ object MatchIdentity {
   private def shuffles(query: LogicalPlan): Seq[MatchObstacle] = query.collect {
     case node: RepartitionOperation if StreamJoins.in(node).nonEmpty =>
       MatchObstacle(
-        NoIdentity,
+        Code,
         "repartition",
         "after a join of two streams, repartition can send a replayed match to another task, but each task of " +
           s"${TailraceKafka.Format} recognises only what it has written itself.",

@@ -9,8 +9,6 @@ import org.apache.spark.sql.tailrace.origin.{RowIdentity, UsesOrigins}
 import org.apache.spark.sql.tailrace.plan.Stages
 import org.apache.spark.sql.tailrace.sink.dedup.DeduplicationStrategy
 
-import tailrace.TailraceException
-
 /** How the rows of a physical plan can be recognised when they are replayed. */
 private[kafka] final class PlanIdentity(plan: SparkPlan) {
   private val stateful = plan.collect { case operator: StateStoreWriter => operator }
@@ -27,10 +25,7 @@ private[kafka] final class PlanIdentity(plan: SparkPlan) {
   /** Throws if replayed rows could not be recognised. */
   def check(): Unit = {
     plan.collectFirst { case scan: RealTimeStreamScanExec if !KafkaStream.isKafka(scan.stream) => scan }.foreach {
-      scan =>
-        throw noIdentity(
-          s"the source ${scan.stream} gives its rows no offsets, so a replayed row cannot be recognised.",
-          "read from Kafka")
+      scan => throw NoRowIdentity.ofSource(scan.stream.toString).error
     }
     // The query itself was checked by MatchIdentity. Joins can also reach the sink in plans that only Spark knows.
     plan.collectFirst {
@@ -41,9 +36,7 @@ private[kafka] final class PlanIdentity(plan: SparkPlan) {
       }
     }
     if (exists(RowIdentity.Unknown)) {
-      throw noIdentity(
-        "mapInPandas and mapInArrow do not tell which row a result belongs to, so a replayed row cannot be recognised.",
-        "use a udf, pandas_udf or arrow_udf")
+      throw NoRowIdentity.ofBatchFunctions.error
     }
   }
 
@@ -53,9 +46,4 @@ private[kafka] final class PlanIdentity(plan: SparkPlan) {
     case operator: UsesOrigins => operator.rowIdentity == identity
     case _ => false
   }
-
-  private def noIdentity(problem: String, fix: String) = new TailraceException(
-    "TAILRACE_NO_ROW_IDENTITY",
-    problem,
-    s"$fix, or write with format(\"kafka\"), which may write duplicates after a failure.")
 }

@@ -37,12 +37,10 @@ object TailraceKafka {
    * Either row of a match can complete it, and the join's state does not hold the origin of the other. See
    * [[MatchIdentity]].
    */
-  def matchesWithoutIdentity: TailraceException = new TailraceException(
-    "TAILRACE_NO_ROW_IDENTITY",
+  def matchesWithoutIdentity: TailraceException = NoRowIdentity(
     "a replay can complete a match of two streams with either of its rows, and in this query the content of a " +
       "match does not identify it either.",
-    "use an inner or left semi join with no other state and no shuffle behind it, or write with format(\"kafka\"), " +
-      "which may write duplicates after a failure.")
+    "use an inner or left semi join with no other state and no shuffle behind it, or " + NoRowIdentity.Plainly).error
 }
 
 final class TailraceKafkaTable extends Table with SupportsWrite with ReportsSinkMetrics {

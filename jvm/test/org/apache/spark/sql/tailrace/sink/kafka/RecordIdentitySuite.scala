@@ -61,7 +61,8 @@ class RecordIdentitySuite extends munit.FunSuite {
   }
 
   test("a content id stays the same from release to release") {
-    // Ids are in output topics and in checkpoints. This one is the SHA-256 of the parts, each with its length before it.
+    // Ids are in output topics and in checkpoints. This one is the SHA-256 of the parts, each with its length before
+    // it.
     assertEquals(new ContentDigest().of(record()).toString, "215b53e2098ad9809b415ffbf7621279")
   }
 
