@@ -42,7 +42,8 @@ object Operators {
       "stream-stream join",
       "org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec",
       "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row " +
-        "arrives, an outer row at an epoch boundary, or [earlier](../guide/watermarks.md). [Joins](../guide/joins.md)."),
+        "arrives, an outer row at an epoch boundary, or [earlier](../guide/watermarks.md). " +
+        "[Joins](../guide/joins.md)."),
     yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
     yes(
       State,
