@@ -47,10 +47,16 @@ class CachedValue(CachedVariable, ValueStateClient):
             self._forget(state_name)
             super().update(state_name, value)
             return
-        self._set(state_name, exact)
+        if state_name in self._client.deleted:
+            super().update(state_name, value)
+        else:
+            self._set(state_name, exact)
 
     def clear(self, state_name: str) -> None:
-        self._set(state_name, None)
+        if state_name in self._client.deleted:
+            super().clear(state_name)
+        else:
+            self._set(state_name, None)
 
     def write(self, name: str, cell: Any) -> None:
         import pyspark.sql.streaming.proto.StateMessage_pb2 as messages

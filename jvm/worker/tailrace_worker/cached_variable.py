@@ -1,7 +1,7 @@
 """What cached values, lists and maps have in common.
 
 A variable with a time to live is not cached: the state store decides when a value expires as it is written, and whether
-it has expired as it is read.
+it has expired as it is read. A variable that was deleted is not cached either: each call gets the server's error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CachedVariable:
     codec: ValueCodec | None = None
 
     def _is_cached(self, name: str) -> bool:
-        return self._is_cacheable and name not in self._client.expiring
+        return self._is_cacheable and name not in self._client.expiring and name not in self._client.deleted
 
     def _is_too_large(self, entries: int) -> bool:
         return entries > MAX_ENTRIES

@@ -10,13 +10,19 @@ from typing import Any
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.serializers import write_int
+from pyspark.sql.streaming import stateful_processor_api_client as state_api
 from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorApiClient
 from pyspark.sql.types import StructType
 
 from tailrace_worker.key_cache import KeyState
+from tailrace_worker.stored_as_null import NullCheck
 
 #: Requests with an unread answer. With more of them, answers could fill the socket and both sides would block.
 MAX_UNANSWERED = 64
+
+#: The status of a failed request. The server ends after it, unless the request was for a variable it does not know.
+FAILED = 1
+UNKNOWN_VARIABLE = "is not initialized."
 
 
 class PipelinedClient(StatefulProcessorApiClient):
@@ -29,6 +35,13 @@ class PipelinedClient(StatefulProcessorApiClient):
         self._server_key: KeyState | None = None
         self._unanswered = 0
         self._iterators = 0
+        self._null_checks: dict[int, tuple[StructType, NullCheck]] = {}
+        self._failure: str | None = None
+
+    def raise_failure(self) -> None:
+        """Raises the failure after which the server ended, if there was one: a processor may have caught it."""
+        if self._failure is not None:
+            raise PySparkRuntimeError(f"Error accessing state: {self._failure}")
 
     def remove_implicit_key(self) -> None:
         self.current = KeyState(None, None)
@@ -95,3 +108,41 @@ class PipelinedClient(StatefulProcessorApiClient):
         if status != 0:
             raise PySparkRuntimeError(f"Error accessing state: {reason}")
         return value
+
+    def _serialize_to_bytes(self, schema: StructType, data: Any) -> bytes:
+        if state_api.has_numpy is None:
+            state_api._load_numpy()
+        internal = schema.toInternal(tuple(map(state_api._normalize_state_value, data)))
+        self._null_check(schema)(internal)
+        content: bytes = self.pickleSer.dumps(internal)
+        return content
+
+    def _null_check(self, schema: StructType) -> NullCheck:
+        found = self._null_checks.get(id(schema))
+        if found is None:
+            # The schema is kept as well, so that no other one can get its id.
+            found = self._null_checks[id(schema)] = schema, NullCheck(schema)
+        return found[1]
+
+    # PySpark's methods read the answers to their own requests with these.
+
+    def _receive_proto_message(self) -> Any:
+        return self._noted(super()._receive_proto_message())
+
+    def _receive_proto_message_with_list_get(self) -> Any:
+        return self._noted(super()._receive_proto_message_with_list_get())
+
+    def _receive_proto_message_with_map_keys_values(self) -> Any:
+        return self._noted(super()._receive_proto_message_with_map_keys_values())
+
+    def _receive_proto_message_with_map_pairs(self) -> Any:
+        return self._noted(super()._receive_proto_message_with_map_pairs())
+
+    def _receive_proto_message_with_timers(self) -> Any:
+        return self._noted(super()._receive_proto_message_with_timers())
+
+    def _noted(self, answer: tuple[Any, ...]) -> tuple[Any, ...]:
+        status, reason = answer[:2]
+        if status == FAILED and self._failure is None and not reason.endswith(UNKNOWN_VARIABLE):
+            self._failure = reason
+        return answer

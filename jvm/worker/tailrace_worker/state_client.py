@@ -41,6 +41,8 @@ class EpochStateClient(PipelinedClient):
         self.ending = False
         #: Variables with a time to live.
         self.expiring: set[str] = set()
+        #: Variables that the processor has deleted and not defined again.
+        self.deleted: set[str] = set()
         #: Value variables that a processor has read, which `read_ahead` reads for new keys.
         self.read_variables: dict[str, ValueCodec] = {}
         self._batched = BatchedValueState()
@@ -202,11 +204,11 @@ class EpochStateClient(PipelinedClient):
         super().set_handle_state(state)
 
     def get_value_state(self, state_name: str, schema: StructType | str, ttl_duration_ms: int | None) -> None:
-        self._note_ttl(state_name, ttl_duration_ms)
+        self._defined(state_name, ttl_duration_ms)
         super().get_value_state(state_name, schema, ttl_duration_ms)
 
     def get_list_state(self, state_name: str, schema: StructType | str, ttl_duration_ms: int | None) -> None:
-        self._note_ttl(state_name, ttl_duration_ms)
+        self._defined(state_name, ttl_duration_ms)
         super().get_list_state(state_name, schema, ttl_duration_ms)
 
     def get_map_state(
@@ -216,9 +218,14 @@ class EpochStateClient(PipelinedClient):
         value_schema: StructType | str,
         ttl_duration_ms: int | None,
     ) -> None:
-        self._note_ttl(state_name, ttl_duration_ms)
+        self._defined(state_name, ttl_duration_ms)
         super().get_map_state(state_name, user_key_schema, value_schema, ttl_duration_ms)
 
-    def _note_ttl(self, name: str, ttl_ms: int | None) -> None:
+    def delete_if_exists(self, state_name: str) -> None:
+        super().delete_if_exists(state_name)
+        self.deleted.add(state_name)
+
+    def _defined(self, name: str, ttl_ms: int | None) -> None:
+        self.deleted.discard(name)
         if ttl_ms is not None:
             self.expiring.add(name)
