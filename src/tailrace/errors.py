@@ -38,9 +38,10 @@ __all__ = [
     "TailraceError",
 ]
 
+_CODE = re.compile(r"\[(TAILRACE_[A-Z_]+)\] ")
+_FIX = "\nFix: "
 # What Spark appends to a message: its SQL state, the query's plan, a stack trace.
-_END = r"(?= SQLSTATE: |\n=== Streaming Query|\n\s*at |\n\n?JVM stacktrace|\Z)"
-_CODED = re.compile(rf"\[(TAILRACE_[A-Z_]+)\] (.*?)\nFix: (.*?){_END}", re.DOTALL)
+_END = re.compile(r" SQLSTATE: |\n=== Streaming Query|\n\s{0,32}at |\n\n?JVM stacktrace")
 
 
 class TailraceError(PySparkException):
@@ -78,8 +79,13 @@ class TailraceError(PySparkException):
     @classmethod
     def find_in(cls, text: str) -> TailraceError | None:
         """Return the coded error inside a longer text, such as a JVM stack trace; None if there is none."""
-        match = _CODED.search(text)
-        return TailraceError(match[1], match[2].strip(), match[3].strip()) if match else None
+        # In steps, not with one pattern: its time would grow with the square of a text that repeats a code.
+        code = _CODE.search(text)
+        problem, found, rest = text[code.end() :].partition(_FIX) if code else ("", "", "")
+        if code is None or not found:
+            return None
+        end = _END.search(rest)
+        return TailraceError(code[1], problem.strip(), rest[: end.start() if end else None].strip())
 
 
 class ConfigurationError(TailraceError):
@@ -87,6 +93,7 @@ class ConfigurationError(TailraceError):
 
     codes = frozenset(
         {
+            "TAILRACE_BAD_ARGUMENT",
             "TAILRACE_BAD_DEDUPLICATION",
             "TAILRACE_BAD_ERROR_POLICY",
             "TAILRACE_BAD_SETTING",
@@ -95,6 +102,7 @@ class ConfigurationError(TailraceError):
             "TAILRACE_BAD_TEMPLATE",
             "TAILRACE_BAD_TOPIC",
             "TAILRACE_CONNECT_NOT_SUPPORTED",
+            "TAILRACE_FOLDER_NOT_PRIVATE",
             "TAILRACE_HOST_UNKNOWN",
             "TAILRACE_NOTHING_TO_CHECK",
             "TAILRACE_NOT_CONFIGURED",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tailrace._process.paths import state_folder
+from tailrace._process.paths import state_folder, write_private
+from tailrace.contract.codec import from_json, to_json
+
+_NOBODY = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -21,10 +23,8 @@ class Served:
 def announce(url: str, application: str, token: str = "") -> Path:
     """Leave a note for other commands of this user; delete it when the dashboard ends."""
     note = state_folder("dashboards") / f"{os.getpid()}-{url.rpartition(':')[2].strip('/')}.json"
-    # Private from the first byte, because it holds the token.
-    note.unlink(missing_ok=True)
-    note.touch(mode=0o600, exist_ok=False)
-    note.write_text(json.dumps(asdict(Served(url, application, os.getpid(), token))), encoding="utf-8")
+    # It holds the token.
+    write_private(note, to_json(Served(url, application, os.getpid(), token)))
     return note
 
 
@@ -33,9 +33,10 @@ def find() -> list[Served]:
     found = []
     for note in sorted(state_folder("dashboards").glob("*.json"), key=_age):
         try:
-            served = Served(**json.loads(note.read_text(encoding="utf-8")))
-            os.kill(served.pid, 0)
-        except (OSError, ValueError, TypeError):
+            served = from_json(Served, note.read_text(encoding="utf-8"))
+            # Zero and negative numbers are groups of processes.
+            os.kill(served.pid if served.pid > 0 else _NOBODY, 0)
+        except (OSError, ValueError, OverflowError):
             note.unlink(missing_ok=True)
         else:
             found.append(served)

@@ -16,7 +16,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 from tailrace._process.interrupts import interrupts_deferred
-from tailrace._spark import maven
+from tailrace._spark import dashboard_token, maven
 from tailrace._spark.defaults import REAL_TIME_DEFAULTS
 from tailrace._spark.driver_jvm import driver_options, warn_if_too_late
 from tailrace._spark.java import require_java
@@ -42,6 +42,7 @@ class RealTimeBuilder(SparkSession.Builder):
 
     _kafka_connector = True
     _on_session: OnSession | None = None
+    _dashboard_token: str | None = None
 
     @classmethod
     def completing(
@@ -72,12 +73,15 @@ class RealTimeBuilder(SparkSession.Builder):
         return self._announced(session)
 
     def _announced(self, session: SparkSession) -> SparkSession:
+        if self._dashboard_token is not None:
+            dashboard_token.remember(str(session.sparkContext.applicationId), self._dashboard_token)
         if self._on_session is not None:
             self._on_session(session)
         return session
 
     def _complete(self) -> None:
         """Merge our settings into the user's. Idempotent."""
+        self._dashboard_token = dashboard_token.take_from(self._options) or self._dashboard_token
         _refuse_spark_connect(self)
         _refuse_running_session_without_plugin()
         if SparkContext._active_spark_context is not None:

@@ -8,10 +8,12 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
+
+from tailrace.errors import TailraceError
 
 
 def user_conf(builder_options: Mapping[str, Any]) -> dict[str, str]:
@@ -20,9 +22,28 @@ def user_conf(builder_options: Mapping[str, Any]) -> dict[str, str]:
         # spark-submit has already read the files and the command line into its JVM.
         conf = _from_running_jvm()
     else:
-        conf = {**conf_of_defaults_file(), **conf_of_arguments(shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))}
+        conf = {**conf_of_defaults_file(), **conf_of_arguments(_submit_arguments())}
     conf.update({key: str(value) for key, value in builder_options.items()})
     return conf
+
+
+def _submit_arguments() -> list[str]:
+    try:
+        return shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    except ValueError as wrong:
+        raise _not_understood(f"the environment variable PYSPARK_SUBMIT_ARGS cannot be taken apart: {wrong}") from None
+
+
+def _not_understood(problem: str) -> TailraceError:
+    return TailraceError(
+        "TAILRACE_BAD_ARGUMENT", f"{problem.rstrip('.')}.", "correct the arguments; `spark-submit --help` lists them."
+    )
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        # Its own would print a usage that is not ours, and end the application.
+        raise _not_understood(f"spark-submit's arguments are wrong: {message}")
 
 
 def _from_running_jvm() -> dict[str, str]:
@@ -40,8 +61,8 @@ def conf_of_defaults_file() -> dict[str, str]:
 def _from_properties(file: Path) -> dict[str, str]:
     """Read a file in Java's properties syntax, as Spark does: space, tab, = or : separates key and value."""
     try:
-        text = file.read_text(encoding="utf-8")
-    except OSError:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):  # no such file, or a name that cannot be one
         return {}
     joined = re.sub(r"\\\r?\n\s*", "", text)
     lines = (line.strip() for line in joined.splitlines())
@@ -51,7 +72,7 @@ def _from_properties(file: Path) -> dict[str, str]:
 
 def conf_of_arguments(arguments: list[str]) -> dict[str, str]:
     """The settings in the arguments of spark-submit."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser = _Parser(add_help=False, allow_abbrev=False)
     parser.add_argument("--conf", "-c", action="append", default=[])
     parser.add_argument("--properties-file", type=Path)
     flags = {

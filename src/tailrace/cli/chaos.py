@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from tailrace._process.console import console
+from tailrace._process.arguments import require_seconds
+from tailrace._process.console import SafeConsole, console
 from tailrace.chaos import ChaosOptions, ChaosView, UsersQuery, report, run_chaos
 from tailrace.chaos.faults import FAULTS
 from tailrace.chaos.run import plan
@@ -72,6 +72,8 @@ def chaos(
     checkpoint until it is killed. It is killed and restarted, and must answer every record in the output topic.
     Exit code 0 if the output is what the sink promises, 1 if not.
     """
+    require_seconds("--seconds", seconds or 0)
+    require_seconds("--patience", patience)
     options = ChaosOptions(
         rounds=rounds,
         seconds=seconds,
@@ -94,7 +96,7 @@ def chaos(
     if as_json:
         print(json.dumps(report.to_dict(result), indent=2))
     else:
-        report.show(result, Console())
+        report.show(result, SafeConsole())
     broken = result.broken()
     if broken:
         told = "; ".join(f"{query}: {', '.join(texts)}" for query, texts in broken.items())

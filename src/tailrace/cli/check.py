@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from tailrace._process.console import console
+from tailrace._process.console import SafeConsole, console
 from tailrace.check.script_check import ScriptQueries, check_script
 from tailrace.check.verdict import SIGNS
 from tailrace.contract.findings import Severity
@@ -50,7 +49,7 @@ def check(
 
 
 def _show(found: ScriptQueries) -> None:
-    output = Console(highlight=False)
+    output = SafeConsole(highlight=False)
     for verdict in found.verdicts:
         colour = "red" if verdict.blocked else "green"
         output.print(f"[bold]{escape(verdict.title)}[/]: [{colour}]{verdict.summary}[/]", soft_wrap=True)

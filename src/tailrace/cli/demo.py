@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from tailrace._process.console import console
+from tailrace._process.console import SafeConsole, console
 from tailrace._process.paths import cache_folder
 from tailrace.demo import report
 from tailrace.demo.options import DemoOptions, DemoResult, Mode
@@ -67,7 +66,7 @@ def demo(
         if as_json:
             print(figures)
         else:
-            report.show(result, plot, Console())
+            report.show(result, plot, SafeConsole())
 
     result = run_demo(options, DemoView(console), show)
     lost = sum(measured.lost for measured in result.reports.values())

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
+from tailrace._process.console import SafeConsole
 from tailrace.check.machine import DoctorOptions, Requirement, examine
 
 
@@ -20,7 +20,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
     """Check whether this machine is ready for real-time queries, and show the fix for each problem."""
-    output = Console(highlight=False)
+    output = SafeConsole(highlight=False)
 
     def show(requirement: Requirement) -> None:
         sign = "[green]✓[/]" if requirement.ok else "[red]✗[/]"

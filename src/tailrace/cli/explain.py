@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from tailrace._process.console import console
+from tailrace._process.console import SafeConsole, console
 from tailrace.check.script_check import shapes_in
 from tailrace.errors import TailraceError
 from tailrace.explain import Explanation
@@ -57,7 +56,7 @@ def _save(explanations: dict[str, Explanation], output: Path) -> None:
 
 
 def _show(explanations: dict[str, Explanation]) -> None:
-    screen = Console(highlight=False)
+    screen = SafeConsole(highlight=False)
     for name, explanation in explanations.items():
         screen.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
         if screen.is_terminal:

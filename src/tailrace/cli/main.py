@@ -13,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from tailrace._process.console import console
+from tailrace._process.redaction import hide_in_text
 from tailrace._version import __version__
 from tailrace.cli.chaos import chaos
 from tailrace.cli.check import check
@@ -86,8 +87,8 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except TailraceError as error:
-        console.print(f"[red]error[/] \\[{error.code}] {escape(error.problem)}", soft_wrap=True)
-        console.print(f"[bold]Fix:[/] {escape(error.fix)}", soft_wrap=True)
+        console.print(f"[red]error[/] \\[{error.code}] {escape(hide_in_text(error.problem))}", soft_wrap=True)
+        console.print(f"[bold]Fix:[/] {escape(hide_in_text(error.fix))}", soft_wrap=True)
         sys.exit(FAILED)
 
 

@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand
 
+from tailrace._process.arguments import require_seconds
 from tailrace._process.console import console
 from tailrace._process.paths import log_file
 from tailrace._spark.java import require_java
@@ -80,6 +81,14 @@ def run(
     refuse_what_cannot_be_supervised(given)
     if script.suffix != ".py":
         raise typer.BadParameter(f"{script} is not a Python script.")
+    for name, seconds in {
+        "--stable-after": stable_after,
+        "--backoff": backoff,
+        "--backoff-limit": backoff_limit,
+        "--query-grace": query_grace,
+        "--drain-timeout": drain_timeout,
+    }.items():
+        require_seconds(name, seconds)
     require_java()
     require_web()
     conf = conf_of(given)

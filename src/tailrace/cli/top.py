@@ -7,10 +7,11 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from tailrace._process.arguments import require_name
+from tailrace._process.console import SafeConsole
 from tailrace.contract.codec import to_json
 from tailrace.dashboard.top import Feed, default_url, picture
 from tailrace.errors import TailraceError
@@ -34,12 +35,13 @@ def top(
     as_json: Annotated[bool, typer.Option("--json", help="Print them once as JSON on standard output.")] = False,
 ) -> None:
     """Watch the latency of a running application's queries."""
+    require_name("--query", query)
     feed = Feed(url or default_url())
     snapshot = feed.snapshot()
     if as_json:
         print(to_json(snapshot, indent=2))
         return
-    output = Console(highlight=False)
+    output = SafeConsole(highlight=False)
     if once or not output.is_terminal:
         output.print(picture(snapshot, window.value, query))
         return

@@ -34,7 +34,15 @@ def decode(kind: type[T], value: object) -> T:
 
 
 def from_json(kind: type[T], text: str | bytes) -> T:
-    return decode(kind, json.loads(text))
+    return decode(kind, parsed(text))
+
+
+def parsed(text: str | bytes) -> Any:
+    """Like `json.loads`, but whatever is wrong with the text is a ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ContractError("it is nested too deeply") from None
 
 
 def encode(value: Any) -> Any:
@@ -132,7 +140,7 @@ def _tagged_decoder(kinds: list[Any]) -> Decoder:
 
     def decode_tagged(value: Any, path: str) -> Any:
         tag = value.get(TYPE) if isinstance(value, dict) else None
-        if tag not in by_tag:
+        if not isinstance(tag, str) or tag not in by_tag:
             raise ContractError(f"{path}.{TYPE}: {_shown(tag)} is none of {', '.join(by_tag)}")
         return by_tag[tag](value, f"{path}({tag})")
 
@@ -180,11 +188,17 @@ def _plain_decoder(kind: type) -> Decoder:
         number: Any = value
         if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
             raise ContractError(f"{path}: {_shown(value)} is not of type {kind.__name__}")
-        return float(number) if kind is float else value
+        try:
+            return float(number) if kind is float else value
+        except OverflowError:
+            raise ContractError(f"{path}: {_shown(value)} is too large") from None
 
     return decode_plain
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, or lists in lists
+        text = f"this {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:59]}…"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tailrace.contract.snapshot import QueryStatus
 
@@ -12,7 +12,7 @@ class DashboardReport:
     """Where the supervisor asks for the queries' health, and the token to drain them."""
 
     url: str
-    token: str
+    token: str = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import secrets
 import threading
 from typing import TYPE_CHECKING
@@ -11,19 +12,20 @@ from pyspark.sql import SparkSession
 
 from tailrace._process import dashboards
 from tailrace._process.console import console
+from tailrace._spark import dashboard_token
 from tailrace._spark.settings import required_value_of, value_of
 from tailrace.dashboard import serve
 from tailrace.errors import TailraceError
 from tailrace.monitor.live import monitor_of, session_of_this_process
 from tailrace.supervise import run_folder
 from tailrace.supervise.drain import drain_queries
+from tailrace.supervise.remote import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from tailrace.dashboard.server import Dashboard
 
 PORT_KEY = "spark.tailrace.dashboard.port"
 HOST_KEY = "spark.tailrace.dashboard.host"
-TOKEN_KEY = "spark.tailrace.dashboard.token"  # noqa: S105
 
 _lock = threading.Lock()
 _served_applications: dict[str, Dashboard] = {}
@@ -37,7 +39,8 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
     The page is served until `dashboard.stop()` or the end of the process. An application has one dashboard: a second
     call returns the same one, unless it has to move to another address. Reading needs no login, so anyone who can reach
     the address can see the figures. Draining a query through it (`tailrace drain`) needs a token. Only this user on
-    this machine knows the token, unless spark.tailrace.dashboard.token sets one.
+    this machine knows the token, unless spark.tailrace.dashboard.token or the environment variable TAILRACE_TOKEN sets
+    one.
 
     :param spark: the session; by default the one of this process.
     :param host: the address to listen on; by default spark.tailrace.dashboard.host, or else 127.0.0.1.
@@ -55,7 +58,7 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
         # Pages of applications that have ended hold their ports, and this application's may have to move.
         while _served_applications:
             _served_applications.popitem()[1].stop()
-        token = value_of(spark, TOKEN_KEY) or secrets.token_urlsafe()
+        token = _token_of(spark, application)
         served = serve(
             monitor,
             wanted_host,
@@ -67,6 +70,11 @@ def dashboard(spark: SparkSession | None = None, *, host: str | None = None, por
         _leave_a_note(served, str(spark.sparkContext.appName), token)
     console.print(f"Dashboard: {served.url}", soft_wrap=True)
     return served
+
+
+def _token_of(spark: SparkSession, application: str) -> str:
+    chosen = dashboard_token.of(application) or value_of(spark, dashboard_token.KEY)
+    return chosen or os.environ.get(TOKEN_VARIABLE, "").strip() or secrets.token_urlsafe()
 
 
 def _leave_a_note(served: Dashboard, application: str, token: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from tailrace.contract.codec import decode, to_json
+from tailrace._process.arguments import require_name, require_seconds
+from tailrace.contract.codec import decode, parsed, to_json
 from tailrace.contract.drains import DrainAnswer, Drained, DrainRefusal, DrainRequest
 from tailrace.errors import TailraceError
 
@@ -36,7 +36,7 @@ class Control:
         loop = asyncio.get_running_loop()
         try:
             return DrainAnswer(
-                tuple(await loop.run_in_executor(self._threads, self._drain, asked.query or None, asked.timeout_s))
+                tuple(await loop.run_in_executor(self._threads, self._drain, asked.query, asked.timeout_s))
             )
         except TailraceError as refused:
             raise HTTPException(409, to_json(DrainRefusal(refused.code, refused.problem, refused.fix))) from None
@@ -57,6 +57,11 @@ async def _asked(request: Request) -> DrainRequest:
         if len(body) > LONGEST_BODY:
             raise HTTPException(413, "that is too long")
     try:
-        return decode(DrainRequest, {"query": None, "timeout_s": 60.0, **json.loads(body or b"{}")})
+        asked = decode(DrainRequest, {"query": None, "timeout_s": 60.0, **parsed(body or b"{}")})
+        require_seconds("timeout_s", asked.timeout_s)
+        require_name("query", asked.query)
+        return asked
+    except TailraceError as refused:
+        raise HTTPException(400, to_json(DrainRefusal(refused.code, refused.problem, refused.fix))) from None
     except (ValueError, TypeError):
         raise HTTPException(400, 'expected JSON such as {"query": "name", "timeout_s": 60}') from None

@@ -15,7 +15,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         # An empty host would mean every address of the machine; that should not happen by an unset variable.
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM) if host else []
-    except (OSError, UnicodeError):
+    except (OSError, ValueError):
         found = []
     if not found:
         raise _host_unknown(f"the host '{host}' has no address.")

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tailrace._process.redaction import hide_in_text
 from tailrace.contract.codec import encode
 from tailrace.contract.snapshot import History, Snapshot
 from tailrace.dashboard.control import Control
@@ -120,7 +121,7 @@ async def refusal(_request: Request, reason: Exception) -> Response:
 async def failure(_request: Request, reason: Exception) -> Response:
     # The page asks each second: what it shows is enough, the trace is for those who look for it.
     logger.debug("a request failed", exc_info=reason)
-    return json_response({"error": first_line(f"{type(reason).__name__}: {reason}")}, 500)
+    return json_response({"error": hide_in_text(first_line(f"{type(reason).__name__}: {reason}"))}, 500)
 
 
 def json_response(value: Any, status: int = 200, headers: Any = None) -> Response:

@@ -14,6 +14,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tailrace._process.host_guard import HostGuard, is_wildcard, refusal_of
+from tailrace.dashboard.connections import BoundedProtocol
 from tailrace.dashboard.control import Control
 from tailrace.dashboard.listener import listen
 from tailrace.dashboard.routes import Monitor, json_response, routes
@@ -49,7 +50,7 @@ class Dashboard:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=BoundedProtocol,
                 loop="asyncio",
                 ws="none",
                 lifespan="off",

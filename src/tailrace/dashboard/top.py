@@ -6,6 +6,7 @@ import http.client
 import time
 import urllib.parse
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -13,36 +14,46 @@ from rich.table import Table
 from rich.text import Text
 
 from tailrace._process import dashboards
-from tailrace._process.http_client import no_dashboard_at, open_url
+from tailrace._process.http_client import dashboard_url, no_dashboard_at, read_url
 from tailrace.contract.codec import from_json
 from tailrace.contract.findings import Severity
 from tailrace.contract.snapshot import Distribution, ExecutorFigures, PartitionFigures, QueryFigures, Snapshot
 from tailrace.errors import TailraceError
 from tailrace.monitor.epochs import pause_in_words
 from tailrace.monitor.report import COLUMNS, LABELS
+from tailrace.monitor.rolling import WINDOWS
 
 ANSWERS_WITHIN_S = 5
 STATUS_STYLES = {"running": "green", "starting": "cyan", "lagging": "yellow", "failed": "red", "ended": "dim"}
 WORST_PARTITIONS = 5
+LAST_SECOND = 1e11
 
 
 class Feed:
     """Snapshots of an application, from its dashboard."""
 
     def __init__(self, url: str) -> None:
-        self.url = url if "//" in url else f"http://{url}"
-        if urllib.parse.urlsplit(self.url).scheme not in ("http", "https"):
-            raise TailraceError(
-                "TAILRACE_DASHBOARD_UNREACHABLE", f"{url} is not an address of a dashboard.", "give http://HOST:PORT."
-            )
+        self.url = dashboard_url(url)
 
     def snapshot(self) -> Snapshot:
         address = urllib.parse.urljoin(self.url, "/api/snapshot")
         try:
-            with open_url(address, ANSWERS_WITHIN_S) as answer:
-                return from_json(Snapshot, answer.read())
+            snapshot = from_json(Snapshot, read_url(address, ANSWERS_WITHIN_S))
+            _require_figures(snapshot)
+            return snapshot
         except (OSError, ValueError, http.client.HTTPException) as failure:
             raise no_dashboard_at(self.url, failure) from None
+
+
+def _require_figures(snapshot: Snapshot) -> None:
+    """What the types do not say, and the picture relies on."""
+    with_windows: list[Any] = list(snapshot.queries)
+    for query in snapshot.queries:
+        with_windows += [*query.partitions, *query.stages]
+    if any(window not in one.windows for one in with_windows for window in WINDOWS):
+        raise ValueError("figures are missing in its answer")
+    if not 0 <= snapshot.at < LAST_SECOND:
+        raise ValueError("the time in its answer cannot be")
 
 
 def default_url(command: str = "top") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tailrace._process.redaction import hide_in_text
 from tailrace.contract.findings import Finding
 from tailrace.contract.live_figures import (
     BadRecordsSkipped,
@@ -95,9 +96,10 @@ class QueryMonitor:
                     StateFigures(one.operator, one.rows, one.memory_bytes, one.commit_ms) for one in event.state
                 )
             case BadRecordsSkipped():
-                self._bad_records = BadRecords(self._bad_records.records + event.records, self._now, event.error)
+                records = self._bad_records.records + event.records
+                self._bad_records = BadRecords(records, self._now, hide_in_text(event.error))
             case QueryTerminated():
-                self.error = event.error
+                self.error = hide_in_text(event.error) if event.error is not None else None
 
     def apply(
         self,

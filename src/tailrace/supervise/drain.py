@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tailrace._process.arguments import require_name, require_seconds
 from tailrace._spark.plugin import DRAINS_CLASS, is_loaded, jvm_object
 from tailrace.contract.drains import Drained
 from tailrace.errors import ConfigurationError, DrainError, NothingToDrainError
@@ -27,6 +28,7 @@ def drain(query: StreamingQuery, *, timeout_s: float = 60.0) -> Drained:
     :param timeout_s: how long the epoch may take to commit. After that a TailraceError is raised and the query keeps
         running. An error is also raised if the query fails in the meantime.
     """
+    require_seconds("timeout_s", timeout_s)
     spark = session_of_this_process()
     name = str(query.name or query.id)
     _require_real_time(spark, query, name)
@@ -50,6 +52,8 @@ def drain(query: StreamingQuery, *, timeout_s: float = 60.0) -> Drained:
 
 def drain_queries(spark: SparkSession, wanted: str | None = None, timeout_s: float = 60.0) -> list[Drained]:
     """Drain the query of that name or id, or all that run in Real-Time Mode, all at the same time."""
+    require_seconds("timeout_s", timeout_s)
+    require_name("the name of the query", wanted)
     drains = jvm_object(spark.sparkContext, DRAINS_CLASS)
     running = [query for query in spark.streams.active if wanted in (None, query.name, query.id, query.runId)]
     if wanted is None:

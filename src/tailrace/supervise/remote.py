@@ -3,47 +3,54 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import urllib.error
 import urllib.parse
 import urllib.request
 
 from tailrace._process import dashboards
-from tailrace._process.http_client import no_dashboard_at, open_url
-from tailrace.contract.codec import from_json, to_json
+from tailrace._process.arguments import require_name, require_seconds
+from tailrace._process.http_client import dashboard_url, is_this_machine, no_dashboard_at, read_url
+from tailrace.contract.codec import from_json, parsed, to_json
 from tailrace.contract.drains import DrainAnswer, Drained, DrainRefusal, DrainRequest
 from tailrace.errors import TailraceError
 
 TOKEN_VARIABLE = "TAILRACE_TOKEN"  # noqa: S105
 ANSWER_TAKES_S = 10
+LONGEST_REFUSAL = 100_000
 
 
 def drain_at(url: str, query: str | None, timeout_s: float, token: str = "") -> list[Drained]:
     """Drain as the application itself would; without `token`, with the one that this user's machine knows."""
-    url = url if "//" in url else f"http://{url}"
-    request = urllib.request.Request(  # noqa: S310
-        urllib.parse.urljoin(url, "/api/drain"),
-        data=to_json(DrainRequest(query, timeout_s)).encode(),
-        headers={"authorization": f"Bearer {token or _token_for(url)}", "content-type": "application/json"},
-    )
+    require_seconds("the timeout", timeout_s)
+    require_name("the name of the query", query)
+    url = dashboard_url(url)
+    is_given, own = bool(token), "" if token else _own_token_for(url)
+    token = token or os.environ.get(TOKEN_VARIABLE, "").strip() or own
     try:
-        if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-            raise ValueError("it is not an http address")
-        with open_url(request, timeout_s + ANSWER_TAKES_S) as answer:
-            return list(from_json(DrainAnswer, answer.read()).drained)
+        request = urllib.request.Request(  # noqa: S310
+            urllib.parse.urljoin(url, "/api/drain"),
+            data=to_json(DrainRequest(query, timeout_s)).encode(),
+            headers={"authorization": f"Bearer {token}", "content-type": "application/json"},
+        )
+        # A note's address is this machine's, whatever it is called: a proxy must not see the token.
+        answer = read_url(request, timeout_s + ANSWER_TAKES_S, direct=bool(own) or is_given)
+        return list(from_json(DrainAnswer, answer).drained)
     except urllib.error.HTTPError as refused:
         raise _refusal(url, refused) from None
     except (OSError, ValueError, http.client.HTTPException) as failure:
         raise no_dashboard_at(url, failure) from None
 
 
-def _token_for(url: str) -> str:
-    given = os.environ.get(TOKEN_VARIABLE, "").strip()
-    port = urllib.parse.urlsplit(url).port
-    # The same server may be known by several names; its port is its own on this machine.
-    here = [one.token for one in dashboards.find() if urllib.parse.urlsplit(one.url).port == port]
-    return given or next(iter(here), "")
+def _own_token_for(url: str) -> str:
+    """Of the application on this machine that serves this address, if it is one of this user's."""
+    asked = urllib.parse.urlsplit(url)
+    for one in dashboards.find():
+        served = urllib.parse.urlsplit(one.url)
+        # The same server may be known by several names. Only a loopback address is surely this machine.
+        if asked.port == served.port and (asked.hostname == served.hostname or is_this_machine(asked.hostname or "")):
+            return one.token
+    return ""
 
 
 def _refusal(url: str, refused: urllib.error.HTTPError) -> TailraceError:
@@ -55,10 +62,10 @@ def _refusal(url: str, refused: urllib.error.HTTPError) -> TailraceError:
             f"environment variable {TOKEN_VARIABLE} here.",
         )
     try:
-        error = json.load(refused)["error"]
+        error = parsed(refused.read(LONGEST_REFUSAL))["error"]
         refusal = from_json(DrainRefusal, error)
         return TailraceError(refusal.code, refusal.problem, refusal.fix)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
         return TailraceError(
             "TAILRACE_DRAIN_FAILED",
             f"the application at {url} answered {refused.code} {refused.reason}.",

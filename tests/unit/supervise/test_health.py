@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -10,8 +12,11 @@ import pytest
 
 from tailrace import TailraceError
 from tailrace.contract.health import Health
+from tailrace.supervise.run import health_server
 from tailrace.supervise.run.health_server import HealthServer
 from tailrace.supervise.run.status import State, Status
+from tests.helpers.half_open import half_open, is_closed
+from tests.helpers.waiting import until
 
 
 @pytest.fixture
@@ -69,4 +74,52 @@ def test_a_name_that_is_not_ours_is_refused(health: HealthServer) -> None:
 def test_a_port_that_is_taken(health: HealthServer, status: Status) -> None:
     with pytest.raises(TailraceError) as refused:
         HealthServer(status, "127.0.0.1", int(health.url.rpartition(":")[2]))
+    assert refused.value.code == "TAILRACE_PORT_UNUSABLE"
+
+
+def port_of(health: HealthServer) -> int:
+    return int(health.url.rpartition(":")[2])
+
+
+def threads_for_requests() -> int:
+    return sum("process_request_thread" in thread.name for thread in threading.enumerate())
+
+
+def test_healthy_clients_are_served_beside_300_half_open_ones(health: HealthServer) -> None:
+    with half_open(port_of(health), 300) as clients:
+        assert [code_of(f"{health.url}/health") for _ in range(10)] == [200] * 10
+        assert threads_for_requests() <= health_server.MOST_CONNECTIONS + 1
+        until(lambda: sum(map(is_closed, clients)) >= 300 - health_server.MOST_CONNECTIONS, "the oldest are closed")
+    until(lambda: threads_for_requests() == 0, "no thread is left")
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_closed(
+    health: HealthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health_server, "REQUEST_WITHIN_S", 1.0)
+    with half_open(port_of(health), 3) as clients:
+
+        def is_cut_off() -> bool:
+            for client in clients:
+                with contextlib.suppress(OSError):
+                    client.send(b"x")
+            return all(map(is_closed, clients))
+
+        until(is_cut_off, "its time is over")
+    until(lambda: threads_for_requests() == 0, "no thread is left")
+
+
+@pytest.mark.parametrize("host", ["", " ", "\t"])
+def test_an_empty_host_does_not_mean_everywhere(status: Status, host: str) -> None:
+    with pytest.raises(TailraceError) as refused:
+        HealthServer(status, host, 0)
+    assert refused.value.code == "TAILRACE_HOST_UNKNOWN"
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("127.0.0.1", -1), ("127.0.0.1", 70_000), ("no host\0", 0), ("nowhere.invalid", 0)]
+)
+def test_an_address_that_cannot_be(status: Status, host: str, port: int) -> None:
+    with pytest.raises(TailraceError) as refused:
+        HealthServer(status, host, port)
     assert refused.value.code == "TAILRACE_PORT_UNUSABLE"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tailrace import TailraceError
+from tailrace._process.redaction import HIDDEN, hide_in_command, hide_in_text
 from tailrace.supervise.run.arguments import Arguments, refuse_what_cannot_be_supervised, take_apart
 from tailrace.supervise.run.output import RotatingLog
-from tailrace.supervise.run.redaction import HIDDEN, hide_in_command, hide_in_text
 from tailrace.supervise.run.replay import replay_of
 from tailrace.supervise.run.submit import command_of
 

@@ -7,7 +7,7 @@ import time
 import urllib.parse
 from dataclasses import dataclass
 
-from tailrace._process.http_client import open_url
+from tailrace._process.http_client import read_url
 from tailrace.contract.codec import from_json
 from tailrace.contract.health import Health
 from tailrace.contract.run_folder import DashboardReport, ExitReport, LastRun, StartedQueries
@@ -46,8 +46,7 @@ class ApplicationHealth:
         now = time.monotonic()
         try:
             url = urllib.parse.urljoin(address.url, "/api/snapshot")
-            with open_url(url, ANSWERS_WITHIN_S) as answer:
-                self._snapshot = from_json(Snapshot, answer.read())
+            self._snapshot = from_json(Snapshot, read_url(url, ANSWERS_WITHIN_S))
         except (OSError, ValueError, http.client.HTTPException):
             # A driver that collects garbage may miss an answer.
             self._well_since = None

@@ -19,6 +19,7 @@ from tailrace.supervise.run.known_failures import (
 )
 
 LONGEST_LINE = 600
+LONGEST_ERROR = 200_000
 
 
 class Cure(StrEnum):
@@ -69,7 +70,7 @@ class Failure:
 
 def diagnose(said: str, exit_code: int) -> Failure:
     """`said` is the error that ended the application, or the end of what it printed."""
-    error = final_error_in(said)
+    error = final_error_in(said[-LONGEST_ERROR:])
     query, run_id = _query_in(error)
     records = tuple(_records_in(error))
 
@@ -111,7 +112,7 @@ def _of_python_function(error: str, records: tuple[RecordRange, ...], query: str
     """An exception in the user's function, with the last line of its traceback."""
     inner = error.partition("\n=== Streaming Query")[0]
     lines = re.findall(r"^(([A-Za-z_][\w.]*)(?::.*)?)$", inner.partition("Traceback")[2], re.M)
-    thrown, kind = (lines[-1][0], lines[-1][1].rpartition(".")[2]) if lines else ("an exception", "")
+    thrown, kind = (lines[-1][0][:LONGEST_LINE], lines[-1][1].rpartition(".")[2]) if lines else ("an exception", "")
     if re.search(OUTAGES, kind):
         fix = "make sure that what the function needs can be reached; it is retried."
         return Failure("PYTHON_EXCEPTION", thrown, fix, Cure.RESTART, records, query, run_id)
@@ -124,7 +125,7 @@ def _of_python_function(error: str, records: tuple[RecordRange, ...], query: str
 
 def _records_in(error: str) -> Iterator[RecordRange]:
     for topic, partition, first, last in re.findall(
-        r"topic '([^']+)', partition (\d+), offsets? (\d+)(?: to (\d+))?", error
+        r"topic '([^']{1,249})', partition ([0-9]{1,10}), offsets? ([0-9]{1,19})(?: to ([0-9]{1,19}))?", error
     ):
         yield RecordRange(topic, int(partition), int(first), int(last or first))
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tailrace._process.paths import state_folder
+from tailrace._process.paths import state_folder, write_private
+from tailrace._process.redaction import hide_in_command, hide_in_text
 from tailrace._version import __version__
 from tailrace.errors import TailraceError
 from tailrace.supervise.run.failures import Failure
-from tailrace.supervise.run.redaction import hide_in_command, hide_in_text
 from tailrace.supervise.run.replay import Replay
 
 KEPT = 50
+"""Reports of one script."""
 LOG_LINES = 60
 
 
@@ -46,10 +48,10 @@ class Incident:
             "query": failure["query"],
             "code": failure["code"],
             "problem": hide_in_text(failure["problem"]),
-            "fix": failure["fix"],
+            "fix": hide_in_text(failure["fix"]),
             "cure": str(self.failure.cure),
             "records": failure["records"],
-            "read_again": {name: asdict(replay) for name, replay in self.replays.items()},
+            "read_again": {name: asdict(replay.redacted()) for name, replay in self.replays.items()},
             "next_step": self.next_step,
             "command": hide_in_command(self.command),
             "log": self.log,
@@ -65,7 +67,7 @@ class Incident:
         lived_s = self.ended_at - self.began_at
         facts = {
             "what": f"`{self.failure.code}`: {_cell(hide_in_text(self.failure.problem))}",
-            "what to do": _cell(self.failure.fix),
+            "what to do": _cell(hide_in_text(self.failure.fix)),
             "which record": "; ".join(map(str, self.failure.records)) or "not known, or none",
             "what was done": _cell(self.next_step),
             "application": f"`{self.script}`, begun {_when(self.began_at)}, ended after {lived_s:.0f} s "
@@ -77,26 +79,22 @@ class Incident:
         log = "\n".join(hide_in_text(self.log_end).splitlines()[-LOG_LINES:]).replace("```", "'''")
         return (
             f"# {_when(self.ended_at)}: {self.failure.code}{where}\n\n| | |\n|---|---|\n{table}\n\n"
-            f"## What is read again\n\n{_replays(self.replays)}\n"
+            f"## What is read again\n\n{_replays({name: one.redacted() for name, one in self.replays.items()})}\n"
             f"## The command\n\n```\n{command}\n```\n\n## The end of the log\n\n```\n{log}\n```\n"
         )
 
 
 def write(incident: Incident, folder: Path | None) -> Path:
-    """The report, with the same as JSON beside it; in our own folder only the newest are kept."""
+    """The report, with the same as JSON beside it. Only this user can read them, and only the newest are kept."""
     stem = Path(incident.script).stem
     where = folder or state_folder("incidents")
-    if folder is None:
-        for old in sorted(where.glob(f"{stem}-*.md"))[: -KEPT + 1]:
-            old.unlink(missing_ok=True)
-            old.with_suffix(".json").unlink(missing_ok=True)
     when = time.strftime("%Y%m%d-%H%M%S", time.gmtime(incident.ended_at))
     report = where / f"{stem}-{when}-{int(incident.ended_at * 1000) % 1000:03}.md"
     try:
-        where.mkdir(parents=True, exist_ok=True)
-        report.write_text(incident.markdown(), encoding="utf-8")
-        text = json.dumps(incident.to_dict(), indent=2) + "\n"
-        report.with_suffix(".json").write_text(text, encoding="utf-8")
+        where.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _prune(where, stem)
+        write_private(report, incident.markdown())
+        write_private(report.with_suffix(".json"), json.dumps(incident.to_dict(), indent=2) + "\n")
     except OSError as failure:
         raise TailraceError(
             "TAILRACE_FOLDER_NOT_WRITABLE",
@@ -104,6 +102,14 @@ def write(incident: Incident, folder: Path | None) -> Path:
             "name another folder with --incidents.",
         ) from None
     return report
+
+
+def _prune(where: Path, stem: str) -> None:
+    """Make room for one more. The folder may be the user's own, so only names that we give are touched."""
+    ours = re.compile(rf"{re.escape(stem)}-\d{{8}}-\d{{6}}-\d{{3}}\.md")
+    for old in sorted(file for file in where.iterdir() if ours.fullmatch(file.name))[: -KEPT + 1]:
+        old.unlink(missing_ok=True)
+        old.with_suffix(".json").unlink(missing_ok=True)
 
 
 def _replays(replays: dict[str, Replay]) -> str:

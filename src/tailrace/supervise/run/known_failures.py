@@ -52,6 +52,7 @@ def _again(code: str, pattern: str, fix: str) -> Known:
     return Known(code, re.compile(pattern, re.M), fix, curable=True)
 
 
+# Repetitions are bounded: the texts quote records, and a search must not take longer than in proportion to them.
 # The first that fits. What is hopeless stands first: a lost broker is often mentioned beside the real cause.
 KNOWN = (
     _never(
@@ -61,7 +62,7 @@ KNOWN = (
     ),
     _never(
         "NOT_AUTHORIZED",
-        r"(?:Sasl|Ssl)?AuthenticationException|\w*AuthorizationException|[Aa]uthentication failed|Not authorized to",
+        r"AuthenticationException|AuthorizationException|[Aa]uthentication failed|Not authorized to",
         "give the application the credentials and rights that the broker or the store wants.",
     ),
     _never(
@@ -77,8 +78,8 @@ KNOWN = (
     ),
     _never(
         "CHECKPOINT_INCOMPATIBLE",
-        r"SCHEMA_NOT_COMPATIBLE|STATE_STORE_\w*(?:MISMATCH|INCOMPATIBLE)|sources? in the checkpoint|"
-        r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|CHECKPOINT_\w*(?:MISMATCH|INCOMPATIBLE)|UNSUPPORTED_LOG_VERSION",
+        r"SCHEMA_NOT_COMPATIBLE|STATE_STORE_\w{0,64}(?:MISMATCH|INCOMPATIBLE)|sources? in the checkpoint|"
+        r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|CHECKPOINT_\w{0,64}(?:MISMATCH|INCOMPATIBLE)|UNSUPPORTED_LOG_VERSION",
         "go back to the query that wrote the checkpoint, or use another checkpoint location.",
     ),
     _never(

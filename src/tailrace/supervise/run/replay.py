@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import urllib.parse
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tailrace._process.redaction import hide_in_text
+from tailrace.contract.codec import parsed
+
 HEADER_LINES = 2
 """The log's version and the query's settings; then a line for each source."""
+
+LONGEST_NUMBER = 10
 
 Offsets = dict[str, dict[str, int]]
 """By topic and partition."""
@@ -26,6 +30,11 @@ class Replay:
     problem: str | None = None
     """Why the checkpoint could not be read."""
 
+    def redacted(self) -> Replay:
+        """For a report: the checkpoint's address may contain a password."""
+        problem = hide_in_text(self.problem) if self.problem else None
+        return replace(self, checkpoint=hide_in_text(self.checkpoint), problem=problem)
+
     def records_of(self, topic: str, partition: str) -> int | None:
         """How many are read once more, as far as it is known."""
         begin = self.begins_at.get(topic, {}).get(partition)
@@ -34,11 +43,11 @@ class Replay:
 
 
 def replay_of(checkpoint: str, read_to: Offsets | None = None) -> Replay:
-    parts = urllib.parse.urlsplit(checkpoint)
-    if parts.scheme not in ("", "file"):
-        return Replay(checkpoint, read_to=read_to or {}, problem=f"{parts.scheme}: is not read from here")
-    folder = Path(urllib.parse.unquote(parts.path))
     try:
+        parts = urllib.parse.urlsplit(checkpoint)
+        if parts.scheme not in ("", "file"):
+            return Replay(checkpoint, read_to=read_to or {}, problem=f"{parts.scheme}: is not read from here")
+        folder = Path(urllib.parse.unquote(parts.path))
         epoch = max((int(entry.name) for entry in (folder / "commits").iterdir() if entry.name.isdigit()), default=None)
         begins_at = _offsets_in(folder / "offsets" / str(epoch)) if epoch is not None else {}
     except (OSError, ValueError) as failure:
@@ -50,8 +59,12 @@ def _offsets_in(file: Path) -> Offsets:
     """Those of Kafka; other sources write theirs in other ways."""
     found: Offsets = {}
     for line in file.read_text(encoding="utf-8").splitlines()[HEADER_LINES:]:
-        source: Any = json.loads(line) if line.startswith("{") else {}
+        source: Any = parsed(line) if line.startswith("{") else {}
         for topic, partitions in source.items():
-            if isinstance(partitions, dict):
-                found.setdefault(topic, {}).update({str(one): int(offset) for one, offset in partitions.items()})
+            if isinstance(partitions, dict) and all(map(_is_offset, partitions, partitions.values())):
+                found.setdefault(topic, {}).update(partitions)
     return found
+
+
+def _is_offset(partition: str, offset: object) -> bool:
+    return partition.isdecimal() and len(partition) <= LONGEST_NUMBER and type(offset) is int
