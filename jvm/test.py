@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -76,15 +77,19 @@ def compiled(jars: str) -> Path:
     return folder
 
 
-def run(pattern: str) -> int:
+def command() -> list[str]:
+    """Starts a JVM with the compiled suites; the main class and its arguments follow."""
     build.build()
+    jars = os.pathsep.join(map(str, classpath()))
+    java = [build.java_command(), "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={LOGGING}"]
+    return [*java, "-cp", os.pathsep.join([str(compiled(jars)), jars])]
+
+
+def run(pattern: str) -> int:
     selected = suites(pattern)
     if not selected:
         raise build.BuildError(f"no suite has '{pattern}' in its name")
-    jars = os.pathsep.join(map(str, classpath()))
-    classes = compiled(jars)
-    java = [build.java_command(), "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={LOGGING}"]
-    java += ["-cp", os.pathsep.join([str(classes), jars])]
+    java = command()
     environment = os.environ if sys.stdout.isatty() else {**os.environ, "NO_COLOR": "1"}
     try:
         return subprocess.run([*java, RUNNER, *selected], check=False, timeout=TIMEOUT_S, env=environment).returncode
@@ -95,8 +100,12 @@ def run(pattern: str) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pattern", nargs="?", default="", help="only suites with this in their name")
+    parser.add_argument("--command", metavar="CLASS", help="print the command that runs this class, as JSON")
     arguments = parser.parse_args()
     try:
+        if arguments.command:
+            print(json.dumps([*command(), arguments.command]))
+            return 0
         return run(arguments.pattern)
     except (build.BuildError, TailraceError) as failure:
         print(f"jvm/test: {failure}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -24,14 +25,26 @@ def main() -> None:
         if sock.family != socket.AF_UNIX:
             # Otherwise a small answer waits until the other side has acknowledged the one before.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Imported after the fork, as in PySpark, because pandas and Arrow start threads.
-        from tailrace_worker.answers import patch_worker
-
-        patch_worker()
         return int(run(sock, authenticated))
 
     daemon.worker = worker
+    preload()
     daemon.manager()
+
+
+def preload() -> None:
+    """Import what every worker needs, before the first one is forked.
+
+    PySpark imports it in each worker, which takes longer than the rest of a worker's start. Arrow's only thread by then
+    is that of its allocator, which expects forks.
+    """
+    from tailrace_worker.answers import patch_worker
+
+    patch_worker()
+    for module in ("pyarrow", "pandas", "pyspark.sql.pandas.serializers"):
+        # A worker that does not need them works without.
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
 
 
 if __name__ == "__main__":

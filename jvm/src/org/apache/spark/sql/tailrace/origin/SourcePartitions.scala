@@ -4,7 +4,15 @@ import org.apache.spark.sql.connector.read.InputPartition
 import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 
 /** A partition of one of the query's sources. `source` tells two sources apart that read the same topic. */
-final case class SourcePartition(source: Int, topic: String, partition: Int)
+final case class SourcePartition(source: Int, topic: String, partition: Int) {
+  /** True if no record of a source stands behind it. */
+  def isMadeByTime: Boolean = source < 0
+}
+
+object SourcePartition {
+  /** For rows of a task whose origin is unknown. */
+  def unknown(task: Int): SourcePartition = SourcePartition(-1, "unknown", task)
+}
 
 /**
  * The source partitions that an epoch reads. A row carries an index into this table instead of a topic's name, because

@@ -23,6 +23,14 @@ final class Stages(plan: SparkPlan) {
 
   def shapes: Seq[StageShape] = tops.map { case (stage, top) => shapeOf(stage, top) }
 
+  /** The largest number of shuffles that a row passes through. */
+  def depth: Int = depthOf(plan)
+
+  private def depthOf(node: SparkPlan): Int = {
+    val below = node.children.filter(reads).map(depthOf).maxOption.getOrElse(0)
+    if (node.isInstanceOf[ShuffleExchangeExec]) below + 1 else below
+  }
+
   /** Each stage's number and its top node, from the sources to the sink. */
   def tops: Seq[(Int, SparkPlan)] =
     shuffles.map(exchange => endingIn(exchange) -> exchange.child).reverse :+ (last -> plan)

@@ -7,6 +7,11 @@ trait Candidate {
   def source: SourcePartition
   def row: RowId
 
+  /** False if the row's origin is unknown; it has no `source` and `row` then, and cannot be recognised. */
+  def isIdentified: Boolean
+
+  def hasKey: Boolean
+
   /** Hash of the output topic and the record's key. */
   def keyHash: Long
 
@@ -36,7 +41,8 @@ object Decision {
   case object Correct extends Decision
 }
 
-final case class Decided[+C](candidate: C, decision: Decision)
+/** @param ordinal the ordinal with which the row is written */
+final case class Decided[+C](candidate: C, decision: Decision, ordinal: Int)
 
 /**
  * Decides which rows of a task are written. Spark computes the open epoch again after a failure, and the rows that are
@@ -65,13 +71,16 @@ abstract class Deduplicator[C <: Candidate] {
   /** Rows of the output that were expected from this task and have not been replayed. */
   def notReplayed: Seq[ContentId] = Nil
 
-  protected final def decide(candidate: C, decision: Decision): Decided[C] = {
+  protected final def decide(candidate: C, decision: Decision): Decided[C] =
+    decide(candidate, decision, candidate.row.ordinal)
+
+  protected final def decide(candidate: C, decision: Decision, ordinal: Int): Decided[C] = {
     decision match {
       case Decision.Write =>
       case Decision.Drop => droppedRows += 1
       case Decision.Correct => correctedRows += 1
     }
-    Decided(candidate, decision)
+    Decided(candidate, decision, ordinal)
   }
 }
 
@@ -79,7 +88,8 @@ abstract class Deduplicator[C <: Candidate] {
 sealed trait DeduplicationStrategy
 
 object DeduplicationStrategy {
-  case object StatelessByOrigin extends DeduplicationStrategy
+  /** @param isOrdered true if the rows of a source partition reach the sink in their order */
+  final case class StatelessByOrigin(isOrdered: Boolean) extends DeduplicationStrategy
   case object StatefulByOrigin extends DeduplicationStrategy
   case object ByContent extends DeduplicationStrategy
 }
@@ -87,10 +97,16 @@ object DeduplicationStrategy {
 object Deduplicator {
 
   /** @param written what a read-back found of the rows that the task replays */
-  def byOrigin[C <: Candidate](strategy: DeduplicationStrategy, written: WrittenRows): Deduplicator[C] =
-    if (written.isEmpty) new NoDeduplication
-    else if (strategy == DeduplicationStrategy.StatefulByOrigin) new DeduplicateStateful(new WrittenRowIndex(written))
-    else new DeduplicateStateless(new WrittenRowIndex(written))
+  def byOrigin[C <: Candidate](
+      strategy: DeduplicationStrategy,
+      written: WrittenRows,
+      task: Int,
+      isSameQuery: Boolean): Deduplicator[C] = strategy match {
+    case _ if written.isEmpty => new NoDeduplication
+    case DeduplicationStrategy.StatelessByOrigin(isOrdered) =>
+      new DeduplicateStateless(written, isOrdered, isSameQuery)
+    case _ => new DeduplicateStateful(written, task)
+  }
 }
 
 /** Writes every row: nothing of the epoch is in the output yet. */

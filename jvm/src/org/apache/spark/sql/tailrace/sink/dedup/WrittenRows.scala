@@ -2,8 +2,14 @@ package org.apache.spark.sql.tailrace.sink.dedup
 
 import org.apache.spark.sql.tailrace.origin.{RowId, SourcePartition}
 
-/** Who wrote an output record, and in which order. `attempt` counts the runs that have worked on the open epoch. */
+/**
+ * Who wrote an output record, and in which order. `attempt` counts the runs that have worked on the open epoch.
+ * `sequence` grows with each record that a task writes, over its retries as well.
+ */
 final case class WriterMark(query: String, attempt: Int, task: Int, sequence: Long)
+
+/** Where a record is in its output topic. */
+final case class OutputPosition(topic: String, partition: Int, offset: Long)
 
 /** A record that a read-back found in the output. */
 final case class WrittenRow(
@@ -12,7 +18,14 @@ final case class WrittenRow(
     mark: WriterMark,
     keyHash: Long,
     contentHash: Long,
-    contentId: Option[ContentId])
+    contentId: Option[ContentId],
+    at: OutputPosition) {
+
+  /** True if the candidate is this row, with this content. */
+  def isSame(candidate: Candidate): Boolean =
+    candidate.isIdentified && contentHash == candidate.contentHash && row == candidate.row &&
+      source == candidate.source
+}
 
 /**
  * The records of the open epoch that a read-back found in the output, in the order in which each task wrote them. Built
@@ -30,14 +43,35 @@ final class WrittenRows(rows: Seq[WrittenRow]) extends Serializable {
 
   /** By topic and partition of the source, the last record that any row was made from. */
   lazy val lastOffsets: Map[(String, Int), Long] =
-    ordered.groupMapReduce(row => (row.source.topic, row.source.partition))(_.row.offset)(_ max _)
+    ordered.filterNot(_.source.isMadeByTime).groupMapReduce(row => (row.source.topic, row.source.partition))(_.row.offset)(_ max _)
 
   /** The rows that a task wrote, in its order. */
   def byTask(task: Int): Iterator[WrittenRow] = ordered.iterator.filter(_.mark.task == task)
 
   def bySource(source: SourcePartition): Iterator[WrittenRow] = ordered.iterator.filter(_.source == source)
+
+  /** The keys of which the output holds a record. */
+  lazy val keys: Set[Long] = ordered.iterator.map(_.keyHash).toSet
+
+  /** By source partition, the last record that the task made a row from. */
+  private[dedup] def newestOffsetsOf(task: Int): Map[SourcePartition, Long] =
+    byTask(task).filterNot(_.source.isMadeByTime).toSeq.groupMapReduce(_.source)(_.row.offset)(_ max _)
+
+  /** By key, the rows that a task wrote, as a consumer reads them. */
+  private[dedup] def historiesOf(task: Int): Map[Long, Array[WrittenRow]] = WrittenRows.histories(byTask(task))
 }
 
 object WrittenRows {
   val none: WrittenRows = new WrittenRows(Nil)
+
+  /** By key, the rows in the order of the topic. */
+  private[dedup] def histories(rows: Iterator[WrittenRow]): Map[Long, Array[WrittenRow]] =
+    rows.toArray.groupBy(_.keyHash).map { case (key, ofKey) => key -> inTopicOrder(ofKey) }
+
+  /**
+   * Records of a key are in one partition, unless the query names partitions or the topic got more of them. Then only
+   * the order of writing is known.
+   */
+  private def inTopicOrder(rows: Array[WrittenRow]): Array[WrittenRow] =
+    if (rows.forall(_.at.partition == rows.head.at.partition)) rows.sortBy(_.at.offset) else rows
 }

@@ -80,7 +80,7 @@ final case class EpochWriteContext(
       }
       new DeduplicateByContent(replay.matches.fold(Seq.empty[ContentId])(_.value.of(task)))
     } else {
-      Deduplicator.byOrigin(replay.strategy, writtenRows(task, taskAttempt))
+      Deduplicator.byOrigin(replay.strategy, writtenRows(task, taskAttempt), task, isSameQuery = true)
     }
 
   private def writtenRows(task: Int, taskAttempt: Int): WrittenRows = {

@@ -38,11 +38,17 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     identity.check()
     val starts = startsOf(epoch.plan)
     val sinkRun = SinkRuns.getOrStart(epoch.run)(start(epoch, starts, identity.strategy))
-    sinkRun.startEpoch(starts)
+    sinkRun.startEpoch(starts, readBackAgain(sinkRun))
     prepared = Some(Prepared(sinkRun, epoch.run, identity.strategy, epoch.onError))
     val keepsOrder =
       identity.strategy == DeduplicationStrategy.StatefulByOrigin && identity.hasStateInLastStageOnly
     PreparedSink(sinkRun.rows.filter(_ => keepsOrder).map(RowsToReplay(_, starts)), sinkRun.replayUntil)
+  }
+
+  private def readBackAgain(sinkRun: SinkRun): WrittenRows = {
+    val reader = new OutputReadBack(options, sinkRun.readBack.readCommitted)
+    val starts = sinkRun.log.startOffsets(sinkRun.readBack.starts)
+    new WrittenRows(reader.readSince(starts, query, LateRecords.none).rows)
   }
 
   override def runEnded(run: String): Unit = SinkRuns.close(run)
@@ -112,9 +118,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
       val commits = messages.toSeq.collect { case commit: TaskCommit => commit }
       if (commits.exists(_.isRetry)) {
         // The epoch may have ended before the retry got as far as the failed attempt: the next epoch replays the rest.
-        val reader = new OutputReadBack(options, sinkRun.readBack.readCommitted)
-        val starts = sinkRun.log.startOffsets(sinkRun.readBack.starts)
-        sinkRun.replaceRows(new WrittenRows(reader.readSince(starts, query, LateRecords.none).rows))
+        sinkRun.replaceRows(readBackAgain(sinkRun))
       }
       sinkRun.commitEpoch(commits)
       sinkRun.log.commitEpoch(epoch, EpochEnd(sinkRun.readBack.starts, sinkRun.matches.toLog))

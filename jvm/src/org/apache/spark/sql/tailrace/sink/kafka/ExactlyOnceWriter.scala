@@ -70,7 +70,8 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
   private val deduplicator = epoch.deduplicator[OutgoingRow](task, taskAttempt)
   private val transactions = options.transactionMs.map(new Transactions(producer, _, transactionalId)).orNull
 
-  private var sequence = 0L
+  // Over all attempts of the task, later records have higher numbers.
+  private var sequence = taskAttempt.toLong << AttemptShift
   private var unidentified = 0L
   private var isClosed = false
 
@@ -80,20 +81,23 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
   override def write(row: InternalRow): Unit = {
     handleFailures()
     val record = columns.of(row)
-    if (current.partitionIndex < 0 || current.offset < 0) {
-      unidentified += 1
-      send(record, record.headers)
-    } else {
-      val id = RowId(current.offset, current.path, ordinals.next())
-      deduplicator.offer(new OutgoingRow(current.partitions(current.partitionIndex), id, record)).foreach(settle)
-    }
+    val isIdentified = current.partitionIndex >= 0 && current.offset >= 0
+    val outgoing =
+      if (isIdentified) {
+        val id = RowId(current.offset, current.path, ordinals.next())
+        new OutgoingRow(current.partitions(current.partitionIndex), id, isIdentified, record)
+      } else {
+        unidentified += 1
+        new OutgoingRow(SourcePartition.unknown(task), UnknownRow, isIdentified, record)
+      }
+    deduplicator.offer(outgoing).foreach(settle)
   }
 
   private def settle(decided: Decided[OutgoingRow]): Unit = if (decided.decision != Decision.Drop) {
     val row = decided.candidate
     val mark = WriterMark(epoch.identity.query, epoch.identity.attempt, task, sequence)
     sequence += 1
-    val identity = Array(RowHeaders.source(row.source, row.row.offset), RowHeaders.row(row.source, row.row, mark))
+    val identity = Array(RowHeaders.source(row.source, row.row.offset), RowHeaders.row(row.source, row.row.copy(ordinal = decided.ordinal), mark))
     val content = if (hasContentId) Array(RowHeaders.content(row.contentId)) else NoHeaders
     send(row.record, row.record.headers ++ identity ++ content)
   }
@@ -145,8 +149,13 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
   }
 
   /** Hashes are computed on demand: without a replay nobody asks for them. */
-  private final class OutgoingRow(val source: SourcePartition, val row: RowId, val record: OutputRecord)
+  private final class OutgoingRow(
+      val source: SourcePartition,
+      val row: RowId,
+      val isIdentified: Boolean,
+      val record: OutputRecord)
       extends Candidate {
+    override def hasKey: Boolean = record.key != null
     override lazy val keyHash: Long = RecordHashes.ofKey(record.topic, record.key)
     override lazy val contentHash: Long = RecordHashes.ofContent(keyHash, record.value)
     override lazy val contentId: ContentId = digest.of(record)
@@ -155,7 +164,10 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
 }
 
 private object ExactlyOnceWriter {
+  // An attempt writes fewer than 2^40 records in an epoch.
+  private val AttemptShift = 40
   private val NoHeaders = Array.empty[Header]
+  private val UnknownRow = RowId(CurrentRow.Unknown, 0, 0)
 }
 
 /** Logs where a topic ended before this query's first record in it, for topics that only the rows name. */

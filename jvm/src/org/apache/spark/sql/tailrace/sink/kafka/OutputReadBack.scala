@@ -9,7 +9,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer
 import org.apache.kafka.common.TopicPartition
 
 import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaErrors}
-import org.apache.spark.sql.tailrace.sink.dedup.WrittenRow
+import org.apache.spark.sql.tailrace.sink.dedup.{OutputPosition, WrittenRow}
 import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, OutputOffsets}
 
 import tailrace.TailraceException
@@ -65,7 +65,8 @@ final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
         RowHeaders.read(record.headers()).filter(_._3.query == query).foreach { case (source, id, mark) =>
           val key = RecordHashes.ofKey(record.topic(), record.key())
           val content = RecordHashes.ofContent(key, record.value())
-          val row = WrittenRow(source, id, mark, key, content, RowHeaders.readContent(record.headers()))
+          val at = OutputPosition(record.topic(), record.partition(), record.offset())
+          val row = WrittenRow(source, id, mark, key, content, RowHeaders.readContent(record.headers()), at)
           found += row
           late.observe(row)
         }

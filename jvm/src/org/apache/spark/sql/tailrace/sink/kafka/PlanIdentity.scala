@@ -16,7 +16,7 @@ private[kafka] final class PlanIdentity(plan: SparkPlan) {
   def strategy: DeduplicationStrategy =
     if (exists(RowIdentity.Content)) DeduplicationStrategy.ByContent
     else if (stateful.nonEmpty) DeduplicationStrategy.StatefulByOrigin
-    else DeduplicationStrategy.StatelessByOrigin
+    else DeduplicationStrategy.StatelessByOrigin(isOrdered = new Stages(plan).depth <= 1)
 
   /** True if all state is behind the last shuffle, whose rows a replay can put into their first order. */
   def hasStateInLastStageOnly: Boolean =

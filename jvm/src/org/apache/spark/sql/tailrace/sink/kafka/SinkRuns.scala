@@ -27,6 +27,7 @@ final class SinkRun(
     val matches: UnreplayedMatches) {
   private var currentReadBack = readBackAtStart
   private var unreplayed: Option[(Broadcast[WrittenRows], SourceOffsets)] = None
+  private var isReadBackOld = false
   private var executors: Map[Int, String] = Map.empty
   private var ends: OutputOffsets = NoOutput
   replaceRows(rowsAtStart)
@@ -46,15 +47,23 @@ final class SinkRun(
   def replaceRows(rows: WrittenRows): Unit = {
     unreplayed.foreach(_._1.destroy())
     unreplayed = Option.when(!rows.isEmpty)((context.broadcast(rows), rows.lastOffsets))
+    isReadBackOld = false
   }
 
-  /** Forgets what cannot be replayed by an epoch with these start offsets. */
-  def startEpoch(starts: SourceOffsets): Unit = {
+  /**
+   * Forgets what cannot be replayed by an epoch with these start offsets.
+   *
+   * @param readBack what the output holds now. Used if an epoch of this run ended before everything was replayed: the
+   *                 next one must know what was written meanwhile, and in which order
+   */
+  def startEpoch(starts: SourceOffsets, readBack: => WrittenRows): Unit = {
     matches.startEpoch(starts)
     unreplayed.foreach { case (broadcast, lastOffsets) =>
       if (!Offsets.anyAtOrAfter(lastOffsets, starts)) {
         unreplayed = None
         broadcast.destroy()
+      } else if (isReadBackOld) {
+        replaceRows(readBack)
       }
     }
   }
@@ -63,6 +72,8 @@ final class SinkRun(
     executors ++= tasks.map(task => task.task -> task.executor)
     ends = tasks.foldLeft(ends)((all, task) => Offsets.later(all, task.ends))
     matches.commitEpoch(tasks)
+    // After a retry, the rows have just been read back.
+    isReadBackOld = !tasks.exists(_.isRetry)
     // Rows that are still to be replayed stand before those of this epoch, and a new run must read them again.
     if (unreplayed.isEmpty) {
       currentReadBack = currentReadBack.copy(starts = Offsets.later(currentReadBack.starts, ends))

@@ -2,10 +2,12 @@ package org.apache.spark.sql.tailrace.sink.dedup
 
 import org.apache.spark.sql.tailrace.origin.{RowId, SourcePartition}
 import org.apache.spark.sql.tailrace.sink.dedup.Decision.{Correct, Drop, Write}
-import org.apache.spark.sql.tailrace.sink.dedup.DeduplicationStrategy.{StatefulByOrigin, StatelessByOrigin}
+import org.apache.spark.sql.tailrace.sink.dedup.DeduplicationStrategy.StatefulByOrigin
 
 class DeduplicatorSuite extends munit.FunSuite {
   import DeduplicatorSuite._
+
+  private val StatelessByOrigin = DeduplicationStrategy.StatelessByOrigin(isOrdered = true)
 
   test("without a read-back every row is written") {
     val rows = Seq(row(0, "k", "a"), row(0, "k", "a", ordinal = 1), row(1, "k", "a"))
@@ -37,7 +39,7 @@ class DeduplicatorSuite extends munit.FunSuite {
     val (other, same) = (row(0, "k", "new"), row(0, "k", "a", ordinal = 1))
     val deduplicator = of(StatelessByOrigin, Seq(row(0, "k", "a", ordinal = 1)))
     assertEquals(deduplicator.offer(other), Nil)
-    assertEquals(deduplicator.offer(same), Seq(Decided(same, Drop), Decided(other, Write)))
+    assertEquals(pairs(deduplicator.offer(same)), Seq(other -> Write, same -> Drop))
     assertEquals(deduplicator.finish(), Nil)
   }
 
@@ -45,15 +47,21 @@ class DeduplicatorSuite extends munit.FunSuite {
     val (now, next) = (row(0, "k", "12:01"), row(1, "k", "12:02"))
     val deduplicator = of(StatelessByOrigin, Seq(row(0, "k", "12:00")))
     assertEquals(deduplicator.offer(now), Nil)
-    assertEquals(deduplicator.offer(next), Seq(Decided(now, Drop), Decided(next, Write)))
+    assertEquals(pairs(deduplicator.offer(next)), Seq(now -> Drop, next -> Write))
   }
 
   test("stateless: held back rows are decided at the end of the task") {
     val now = row(0, "k", "12:01")
     val deduplicator = of(StatelessByOrigin, Seq(row(0, "k", "12:00")))
     assertEquals(deduplicator.offer(now), Nil)
-    assertEquals(deduplicator.finish(), Seq(Decided(now, Drop)))
+    assertEquals(pairs(deduplicator.finish()), Seq(now -> Drop))
     assertEquals(deduplicator.finish(), Nil)
+  }
+
+  test("stateless: each row of a record keeps its ordinal, whatever the order of the next replay") {
+    val deduplicator = of(StatelessByOrigin, Seq(row(0, "k", "b")))
+    val decided = Seq(row(0, "k", "a"), row(0, "k", "b", ordinal = 1)).flatMap(deduplicator.offer)
+    assertEquals(decided.map(one => (one.candidate.value, one.ordinal)), Seq(("a", 1), ("b", 0)))
   }
 
   test("rows of other partitions, sources and paths are different rows") {
@@ -75,7 +83,7 @@ class DeduplicatorSuite extends munit.FunSuite {
       Seq(first -> Drop, changed -> Correct, last -> Correct, other -> Drop))
   }
 
-  test("stateful: rows of a record are matched by ordinal") {
+  test("stateful: rows of a record are told apart by their ordinals") {
     val written = Seq(row(0, "k", "a"), row(0, "k", "b", ordinal = 1))
     val (b, a) = (row(0, "k", "b"), row(0, "k", "a", ordinal = 1))
     assertEquals(decisions(StatefulByOrigin, written)(b, a), Seq(b -> Correct, a -> Correct))
@@ -86,22 +94,71 @@ class DeduplicatorSuite extends munit.FunSuite {
     assertEquals(decisions(StatefulByOrigin, Seq(old, corrected))(row(0, "k", "2")), Seq(row(0, "k", "2") -> Drop))
   }
 
-  test("a row that was compacted away is written, and so are the rows that replaced it") {
+  test("stateful: a row without an identity is written, and so is everything after it") {
+    val (first, second) = (row(0, "k", "1"), row(1, "k", "2"))
+    val timer = row(7, "k", "silent").copy(isIdentified = false)
+    assertEquals(
+      decisions(StatefulByOrigin, Seq(first, second))(first, timer, second),
+      Seq(first -> Drop, timer -> Write, second -> Correct))
+  }
+
+  test("stateful: the last row of a key is written again at the end if the output holds another one after it") {
+    // The first run wrote 1 2 3, the second one was killed after it had corrected the second row.
+    val written = Seq(row(0, "k", "1"), row(1, "k", "2"), row(2, "k", "3"), row(1, "k", "20"))
+    val rows = written.take(3)
+    assertEquals(decisions(StatefulByOrigin, written)(rows: _*), rows.map(_ -> Drop) :+ (rows.last -> Correct))
+  }
+
+  test("stateful: rows without a key are compared one by one") {
+    def withoutKey(offset: Long, value: String) = row(offset, "", value).copy(hasKey = false)
+    val (first, second, third) = (withoutKey(0, "1"), withoutKey(1, "2"), withoutKey(2, "3"))
+    val changed = second.copy(value = "20")
+    assertEquals(
+      decisions(StatefulByOrigin, Seq(first, second, third))(third, changed, first),
+      Seq(third -> Drop, changed -> Correct, first -> Drop))
+  }
+
+  test("a row that was compacted away is not written again, because it would hide the one that replaced it") {
     val replacement = row(5, "k", "b").copy(isCompacted = true)
     val gone = row(0, "k", "a").copy(isCompacted = true)
-    val otherKey = row(6, "other", "a").copy(isCompacted = true)
     for (strategy <- Seq(StatelessByOrigin, StatefulByOrigin)) {
-      assertEquals(
-        decisions(strategy, Seq(replacement, otherKey))(gone, replacement, otherKey),
-        Seq(gone -> Write, replacement -> Correct, otherKey -> Drop))
+      assertEquals(decisions(strategy, Seq(replacement))(gone, replacement), Seq(gone -> Drop, replacement -> Drop))
     }
   }
 
-  test("a missing row of a topic that is not compacted corrects nothing") {
+  test("stateless: a row that was compacted away does not hide one of another partition") {
+    val ofOther = row(5, "k", "b").copy(source = SourcePartition(0, "in", 1), isCompacted = true)
+    val (gone, later) = (row(0, "k", "a").copy(isCompacted = true), row(1, "other", "a").copy(isCompacted = true))
+    assertEquals(decisions(StatelessByOrigin, Seq(ofOther, later))(gone, later), Seq(gone -> Drop, later -> Drop))
+  }
+
+  test("a new row of a compacted topic is written") {
+    val (old, next) = (row(0, "k", "a").copy(isCompacted = true), row(1, "k", "b").copy(isCompacted = true))
+    for (strategy <- Seq(StatelessByOrigin, StatefulByOrigin)) {
+      assertEquals(decisions(strategy, Seq(old))(old, next), Seq(old -> Drop, next -> Write))
+    }
+  }
+
+  test("a missing row is written, and so is what would be older than it") {
     val (missing, later) = (row(0, "k", "a"), row(5, "k", "b"))
     for (strategy <- Seq(StatelessByOrigin, StatefulByOrigin)) {
-      assertEquals(decisions(strategy, Seq(later))(missing, later), Seq(missing -> Write, later -> Drop))
+      assertEquals(decisions(strategy, Seq(later))(missing, later), Seq(missing -> Write, later -> Correct))
     }
+  }
+
+  test("stateless: after two shuffles a missing row corrects nothing, because the order was never known") {
+    val (missing, later) = (row(0, "k", "a"), row(5, "k", "b"))
+    val unordered = DeduplicationStrategy.StatelessByOrigin(isOrdered = false)
+    assertEquals(decisions(unordered, Seq(later))(missing, later), Seq(missing -> Write, later -> Drop))
+  }
+
+  test("stateless: rows of another query are dropped only if they are equal") {
+    val written = Seq(row(0, "k", "a"), row(1, "k", "b"))
+    val (changed, same) = (row(0, "k", "new"), row(1, "k", "b"))
+    val deduplicator =
+      Deduplicator.byOrigin[TestRow](StatelessByOrigin, readBack(written), task = 0, isSameQuery = false)
+    val decided = Seq(changed, same).flatMap(deduplicator.offer) ++ deduplicator.finish()
+    assertEquals(decided.map(_.decision), Seq[Decision](Write, Correct))
   }
 
   test("by content: equal matches are dropped as often as they are in the output, whatever completed them") {
@@ -127,17 +184,27 @@ class DeduplicatorSuite extends munit.FunSuite {
   private def decisions(strategy: DeduplicationStrategy, written: Seq[TestRow])(
       rows: TestRow*): Seq[(TestRow, Decision)] = {
     val deduplicator = of(strategy, written)
-    (rows.flatMap(deduplicator.offer) ++ deduplicator.finish()).map(decided => decided.candidate -> decided.decision)
+    pairs(rows.flatMap(deduplicator.offer) ++ deduplicator.finish())
   }
 
+  private def pairs(decided: Seq[Decided[TestRow]]): Seq[(TestRow, Decision)] =
+    decided.map(one => one.candidate -> one.decision)
+
   private def of(strategy: DeduplicationStrategy, written: Seq[TestRow]): Deduplicator[TestRow] =
-    Deduplicator.byOrigin(strategy, readBack(written))
+    Deduplicator.byOrigin(strategy, readBack(written), task = 0, isSameQuery = true)
 }
 
 object DeduplicatorSuite {
 
   /** Keys and values are texts, and stand for their own hashes. */
-  final case class TestRow(source: SourcePartition, row: RowId, key: String, value: String, isCompacted: Boolean)
+  final case class TestRow(
+      source: SourcePartition,
+      row: RowId,
+      key: String,
+      value: String,
+      isCompacted: Boolean = false,
+      isIdentified: Boolean = true,
+      hasKey: Boolean = true)
       extends Candidate {
     override def keyHash: Long = key.hashCode
     override def contentHash: Long = s"$key=$value".hashCode
@@ -147,9 +214,10 @@ object DeduplicatorSuite {
   def id(text: String): ContentId = ContentId(text.hashCode, text.length)
 
   def row(offset: Long, key: String, value: String, ordinal: Int = 0): TestRow =
-    TestRow(SourcePartition(0, "in", 0), RowId(offset, 0, ordinal), key, value, isCompacted = false)
+    TestRow(SourcePartition(0, "in", 0), RowId(offset, 0, ordinal), key, value)
 
   def readBack(rows: Seq[TestRow]): WrittenRows = new WrittenRows(rows.zipWithIndex.map { case (row, sequence) =>
-    WrittenRow(row.source, row.row, WriterMark("query", 1, 0, sequence), row.keyHash, row.contentHash, None)
+    val mark = WriterMark("query", 1, 0, sequence)
+    WrittenRow(row.source, row.row, mark, row.keyHash, row.contentHash, None, OutputPosition("out", 0, sequence))
   })
 }

@@ -33,27 +33,24 @@ class WrittenRowsSuite extends munit.FunSuite {
     assertEquals(WrittenRows.none.lastOffsets, Map.empty[(String, Int), Long])
   }
 
-  test("a row is found once") {
-    val index = new WrittenRowIndex(new WrittenRows(Seq(row(0))))
-    assertEquals(index.rowsOf(left, RowId(0, 0, 0)).takeOrdinal(0), Some(10L))
-    assertEquals(index.rowsOf(left, RowId(0, 0, 0)).takeOrdinal(0), None)
-    assert(index.rowsOf(left, RowId(0, 0, 0)).isEmpty)
+  test("a timer's time is not an offset") {
+    val timer = SourcePartition(-1, "timer", 0)
+    assertEquals(new WrittenRows(Seq(row(3), row(1700000000000L, source = timer))).lastOffsets, Map(("in", 0) -> 3L))
   }
 
-  test("the index keeps records, paths and sources apart") {
-    val index = new WrittenRowIndex(new WrittenRows(Seq(row(0))))
-    assert(!index.rowsOf(left, RowId(0, 0, 5)).isEmpty)
-    assert(index.rowsOf(left, RowId(1, 0, 0)).isEmpty)
-    assert(index.rowsOf(left, RowId(0, 1, 0)).isEmpty)
-    assert(index.rowsOf(right, RowId(0, 0, 0)).isEmpty)
+  test("the records of a key come in the order of the topic") {
+    val rows = new WrittenRows(Seq(row(1, attempt = 2, at = 5), row(0, attempt = 1, at = 9)))
+    assertEquals(rows.historiesOf(0)(1L).map(_.row.offset).toSeq, Seq(1L, 0L))
   }
 
-  test("a later row of a key is one of a later record of the same partition") {
-    val index = new WrittenRowIndex(new WrittenRows(Seq(row(5))))
-    assert(index.hasLater(left, 4, keyHash = 1))
-    assert(!index.hasLater(left, 5, keyHash = 1))
-    assert(!index.hasLater(left, 4, keyHash = 2))
-    assert(!index.hasLater(right, 4, keyHash = 1))
+  test("a row is in order unless one of an older record follows") {
+    val rows = new SourceRows(Array(row(0, at = 0), row(2, at = 1), row(1, at = 2), row(3, at = 3)))
+    val inOrder = Seq(0L, 1L, 2L, 3L).filter(offset => rows.of(RowId(offset, 0, 0)).takeAny().exists(_.isInOrder))
+    assertEquals(inOrder, Seq(0L, 1L, 3L))
+    assert(rows.hasLater(2, keyHash = 1))
+    assert(!rows.hasLater(3, keyHash = 1))
+    assert(!rows.hasLater(2, keyHash = 2))
+    assertEquals(rows.lastOffset, 3L)
   }
 
   private def row(
@@ -61,6 +58,9 @@ class WrittenRowsSuite extends munit.FunSuite {
       source: SourcePartition = left,
       attempt: Int = 1,
       task: Int = 0,
-      sequence: Long = 0): WrittenRow =
-    WrittenRow(source, RowId(offset, 0, 0), WriterMark("query", attempt, task, sequence), 1L, 10L, None)
+      sequence: Long = 0,
+      at: Long = 0): WrittenRow = {
+    val mark = WriterMark("query", attempt, task, sequence)
+    WrittenRow(source, RowId(offset, 0, 0), mark, 1L, 10L, None, OutputPosition("out", 0, at))
+  }
 }
