@@ -13,15 +13,16 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import tailrace
 from benchmarks.common import PARTITIONS, print_table
 from tailrace._process.paths import log_file
 from tailrace.chaos._events import Event
-from tailrace.chaos._settings import Settings
+from tailrace.chaos._settings import Settings, WantedQuery, write_wanted
 from tailrace.chaos.driver import Driver
 from tailrace.chaos.load import Load
-from tailrace.chaos.output_watcher import OutputWatcher
+from tailrace.chaos.output_watcher import OutputWatcher, Watched
 from tailrace.chaos.records import record
 from tailrace.loadtest.machine import describe_machine
 
@@ -49,16 +50,13 @@ def recovery(query: str, rate: int, open_s: int) -> list[float]:
     events: list[Event] = []
     with tailrace.EmbeddedKafka() as kafka, tempfile.TemporaryDirectory(prefix="tailrace-bench-") as folder:
         kafka.create_topics(["in", "out"], partitions=PARTITIONS)
-        servers, outputs = kafka.bootstrap_servers, {query: "out"}
-        settings = Settings(
-            f"local[{2 * PARTITIONS + 1}]", servers, "in", outputs, folder, 600, PARTITIONS, warm_up=False
-        )
+        servers, checkpoint = kafka.bootstrap_servers, str(Path(folder) / "checkpoint")
+        settings = Settings(f"local[{2 * PARTITIONS + 1}]", servers, folder, PARTITIONS)
+        write_wanted(Path(folder), {query: WantedQuery("in", "out", checkpoint, epoch_s=600, warm_up=False)})
         driver = Driver(lambda: ["tailrace.chaos._app", settings.to_json()], log_file("bench-recovery"), events.append)
         load = Load(servers, "in", rate=rate, partitions=PARTITIONS, encode=encode)
-        row_fields = {query: "number"}
-        watcher = OutputWatcher(
-            servers, outputs, number_field="number", row_fields=row_fields, partition_of=load.partition_of
-        )
+        outputs = [Watched(query, "out", "number")]
+        watcher = OutputWatcher(servers, outputs, number_field="number", partition_of=load.partition_of)
         try:
             load.start()
             driver.start()

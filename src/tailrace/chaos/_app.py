@@ -1,6 +1,7 @@
-"""The driver under test: all chosen workloads as queries of one session, so one fault hits them all.
+"""The driver under test: all wanted queries in one session, so one fault hits them all.
 
-Runs as a process of its own (`python -m tailrace.chaos._app`), which the harness kills and starts again. A query that
+Runs as a process of its own (`python -m tailrace.chaos._app`), which the harness kills and starts again. A file says
+which queries are wanted (`_settings.write_wanted`): the driver stops, starts and changes them as it says. A query that
 ends while the driver lives is started again here, from its checkpoint, as a supervisor would.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -15,39 +17,32 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tailrace.chaos._events import tell
 from tailrace.chaos._owner import end_with_owner
-from tailrace.chaos._settings import Settings, checkpoint_of
-from tailrace.chaos.workloads import WORKLOADS, read, write
+from tailrace.chaos._settings import Settings, WantedQuery, read_wanted
+from tailrace.chaos.workloads import QueryName, read, rows_of, write
 from tailrace.errors import TailraceError
 from tailrace.session import configure
 
-LOOK_EVERY_S = 0.2
+LOOK_EVERY_S = 0.1
 AGAIN_AFTER_S = 1.0
+WARM_UP = "spark.tailrace.warmup.epochs"
 
 
 def main() -> None:
     settings = Settings.from_json(sys.argv[1])
-    end_with_owner(Path(settings.folder))
+    folder = Path(settings.folder)
+    end_with_owner(folder)
     tell("process")
-    spark = _session(settings)
+    queries = Queries(_session(settings), settings)
     tell("session")
-    queries: dict[str, StreamingQuery | None] = {}
-    for name in settings.outputs:
-        queries[name] = _start(spark, settings, name)
+    queries.follow(read_wanted(folder))
     tell("queries")
     while True:
         time.sleep(LOOK_EVERY_S)
-        for name, query in queries.items():
-            if query is not None and query.isActive:
-                continue
-            if query is not None:
-                tell("ended", query=name, reason=_reason(query.exception()))
-            else:
-                time.sleep(AGAIN_AFTER_S)
-            queries[name] = _start(spark, settings, name)
+        queries.follow(read_wanted(folder))
 
 
 def _session(settings: Settings) -> SparkSession:
-    builder = (
+    return configure(
         SparkSession.builder.master(settings.master)
         .appName("tailrace chaos")
         .config("spark.ui.enabled", "false")
@@ -55,35 +50,60 @@ def _session(settings: Settings) -> SparkSession:
         .config("spark.driver.memory", "2g")
         .config("spark.local.dir", str(Path(settings.folder) / "spark"))
         .config("spark.sql.shuffle.partitions", str(settings.shuffle_partitions))
-    )
-    if not settings.warm_up:
-        builder = builder.config("spark.tailrace.warmup.epochs", "0")
-    return configure(builder).getOrCreate()
+    ).getOrCreate()
 
 
-def _start(spark: SparkSession, settings: Settings, name: str) -> StreamingQuery | None:
-    workload, _, sink = name.partition("/")
-    wanted = WORKLOADS[workload]
-    rows = wanted.query(
-        *(read(spark, settings.bootstrap_servers, settings.input_topic) for _ in range(wanted.readings))
-    )
-    checkpoint = str(checkpoint_of(Path(settings.folder), name))
-    writer = write(rows, sink, settings.bootstrap_servers, settings.outputs[name], checkpoint).queryName(name)
-    try:
-        writer = writer.trigger(realTime=f"{settings.epoch_s} seconds")  # type: ignore[call-overload]  # not in PySpark's hints
-        query: StreamingQuery = writer.start()
-    except Exception as failure:
-        # A broker that is away or a disk that is full: it will be tried again.
-        tell("refused", query=name, reason=_reason(failure))
-        return None
-    tell("started", query=name)
-    return query
+class Queries:
+    """The queries of this driver, as they are and as they should be."""
+
+    def __init__(self, spark: SparkSession, settings: Settings) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._running: dict[str, tuple[WantedQuery, StreamingQuery]] = {}
+        self._again_at: dict[str, float] = {}
+
+    def follow(self, wanted: dict[str, WantedQuery]) -> None:
+        """Stop what is not wanted any more, or not in this form; start what is wanted and does not run."""
+        self._stop([name for name, (spec, _) in self._running.items() if wanted.get(name) != spec])
+        for name, (_, query) in list(self._running.items()):
+            if not query.isActive:
+                tell("ended", query=name, reason=_reason(query.exception()))
+                del self._running[name]
+        for name, spec in wanted.items():
+            if name not in self._running and time.monotonic() >= self._again_at.get(name, 0):
+                self._start(name, spec)
+
+    def _stop(self, names: list[str]) -> None:
+        if not names:
+            return
+        # At once: each waits for its tasks to end.
+        with ThreadPoolExecutor(len(names)) as threads:
+            list(threads.map(lambda name: self._running[name][1].stop(), names))
+        for name in names:
+            del self._running[name]
+            tell("stopped", query=name)
+
+    def _start(self, name: str, spec: WantedQuery) -> None:
+        parsed, servers = QueryName.parse(name), self._settings.bootstrap_servers
+        try:
+            self._spark.conf.unset(WARM_UP) if spec.warm_up else self._spark.conf.set(WARM_UP, "0")
+            rows = rows_of(parsed, spec.version, lambda: read(self._spark, servers, spec.input_topic))
+            writer = write(rows, parsed.sink, servers, spec.output_topic, spec.checkpoint).queryName(name)
+            writer = writer.trigger(realTime=f"{spec.epoch_s} seconds")  # type: ignore[call-overload]  # not in PySpark's hints
+            self._running[name] = (spec, writer.start())
+        except Exception as failure:
+            # A broker that is away or a disk that is full: it will be tried again.
+            self._again_at[name] = time.monotonic() + AGAIN_AFTER_S
+            tell("refused", query=name, reason=_reason(failure))
+            return
+        tell("started", query=name)
 
 
 def _reason(failure: Exception | None) -> str:
-    if isinstance(failure, TailraceError):
-        return str(failure)
-    return next(iter(str(failure).splitlines()), "") if failure is not None else "it stopped by itself"
+    if failure is None:
+        return "it stopped by itself"
+    coded = TailraceError.find_in(str(failure))
+    return str(coded) if coded is not None else next(iter(str(failure).splitlines()), "")
 
 
 if __name__ == "__main__":

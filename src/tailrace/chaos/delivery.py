@@ -1,47 +1,33 @@
-"""What was sent against what came out: lost, duplicates, out of order. Pure functions, no broker and no clock."""
+"""What was sent against what came out: lost, duplicates, out of order, last records. Pure functions, no broker."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tailrace.chaos.records import Record, record
+from tailrace.chaos.expected import EXPECTED, Answer, Expected, Sent, Truth
+from tailrace.chaos.records import Record
 from tailrace.chaos.topics import Read
-from tailrace.chaos.workloads import PARTNER, doubled, passes, scored
+from tailrace.chaos.workloads import WORKLOADS, QueryName
 
 EXAMPLES = 5
 NOT_SAID = -1
 
 
 class Promise(Enum):
-    """What a sink promises of each row."""
+    """What a sink promises of each row. Under both, the last record of each key is right."""
 
     AT_LEAST_ONCE = "at least once"
     EXACTLY_ONCE = "exactly once"
 
     @classmethod
-    def of_sink(cls, sink: str) -> Promise:
-        return cls.AT_LEAST_ONCE if sink == "kafka" else cls.EXACTLY_ONCE
-
-
-@dataclass(frozen=True)
-class Sent:
-    """An input record and the partition in which it lies."""
-
-    record: Record
-    partition: int
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An output record. Answers of one key are in one partition of the output, and so in an order."""
-
-    key: str
-    number: int
-    fields: dict[str, int] = field(default_factory=dict)
+    def of(cls, query: str) -> Promise:
+        name = QueryName.parse(query)
+        once = name.sink != "kafka" and WORKLOADS[name.workload].once
+        return cls.EXACTLY_ONCE if once else cls.AT_LEAST_ONCE
 
 
 @dataclass
@@ -62,11 +48,13 @@ class Delivery:
     wrong: list[int] = field(default_factory=list)
     """Rows with a wrong value."""
     regressions: int = 0
-    """How often a key's count did not go up."""
+    """How often a key's count did not go up, or its maximum went down."""
     keys: int | None = None
-    """Keys whose last value was compared with the reference."""
+    """Keys whose last record was compared with the truth."""
     wrong_keys: list[str] = field(default_factory=list)
-    """Keys whose last value is not the reference's."""
+    """Keys whose last record is not the truth."""
+    timer_duplicates: int | None = None
+    """How often a timer's row came again, which is no part of a promise; none without timers."""
 
     def broken(self, promise: Promise) -> list[str]:
         """What breaks the promise, in words; empty if it is kept."""
@@ -74,13 +62,13 @@ class Delivery:
             _told("lost", self.lost),
             _told("unknown", self.unknown),
             _told("with a wrong value", self.wrong),
-            _told("keys with a wrong last value", self.wrong_keys),
+            _told("keys with a wrong last record", self.wrong_keys),
         ]
         if promise is Promise.EXACTLY_ONCE:
             found += [
                 _told("duplicates", self.duplicates),
                 _told("out of order", self.out_of_order or []),
-                f"{self.regressions} counts that went back" if self.regressions else "",
+                f"{self.regressions} updates that went back" if self.regressions else "",
             ]
             # Duplicates are reported above; this is about any other difference in number.
             if not any(found) and self.out != self.due:
@@ -95,119 +83,143 @@ def _told(what: str, numbers: Sequence[int] | Sequence[str]) -> str:
     return f"{len(numbers)} {what}: {examples}{' …' if len(numbers) > EXAMPLES else ''}"
 
 
-@dataclass(frozen=True)
-class Expected:
-    """What a workload makes of a record."""
-
-    row: Callable[[Record], int | None]
-    """What identifies the row that a record must give; none if it gives no row."""
-    values: Callable[[Record], dict[str, int]] = lambda record: {}
-    """The fields of its answer that depend only on the record."""
-    ordered: bool = True
-    totals: bool = False
-    """Whether answers have a running count and sum of their key."""
-
-
-def _pair(second: Record) -> dict[str, int]:
-    return {"partner": second.number - PARTNER, "sum": record(second.number - PARTNER).amount + second.amount}
-
-
-EXPECTED = {
-    "stateless": Expected(
-        lambda record: record.number if passes(record.amount) else None,
-        lambda record: {"id": record.id, "doubled": doubled(record.amount)},
-    ),
-    "python": Expected(
-        lambda record: record.number,
-        lambda record: {"id": record.id, "score": scored(record.amount)},
-    ),
-    "aggregation": Expected(lambda record: record.number, totals=True),
-    "processor": Expected(lambda record: record.number, totals=True),
-    "session": Expected(lambda record: record.number, totals=True),
-    # Rows of one key may be worked on by different tasks.
-    "dedup": Expected(lambda record: record.id, lambda record: {"id": record.id}, ordered=False),
-    # Either record of a pair can be the one that completes it.
-    "join": Expected(lambda record: record.number if record.number >= PARTNER else None, _pair, ordered=False),
-    # A user's own query: every record must be answered, wherever the query puts the answer.
-    "yours": Expected(lambda record: record.number, ordered=False),
-}
-
-
 def compare(workload: str, sent: Sequence[Sent], answers: Sequence[Answer]) -> Delivery:
     """Compare a query's answers with what was sent. Answers of one key must be in the order of the output topic."""
     expected = EXPECTED[workload]
     asked = {each.record.number: each for each in sent}
-    due = rows_due(workload, sent)
+    due = {row for each in sent for row in expected.rows(each.record)}
     delivery = Delivery(sent=len(sent), due=len(due), out=len(answers))
     times: Counter[int] = Counter()
-    known: list[tuple[Answer, Sent]] = []
+    known: list[Known] = []
+    by_time: Counter[str] = Counter()
     for answer in answers:
+        timer = expected.by_time(answer)
+        if timer is not None:
+            by_time[timer] += 1
+            delivery.timer_duplicates = by_time.total() - len(by_time)
+            continue
         question = asked.get(answer.number)
-        row = expected.row(question.record) if question else None
-        if question is None or row is None:
+        rows = expected.rows(question.record) if question else ()
+        row = answer.fields.get(expected.row_field) if expected.row_field else next(iter(rows), None)
+        if question is None or row not in rows:
             delivery.unknown.append(answer.number)
             continue
         times[row] += 1
-        known.append((answer, question))
-        right = expected.values(question.record)
-        # A user's query has keys of its own.
-        foreign = workload != "yours" and answer.key != question.record.key
-        if foreign or any(answer.fields.get(name) != value for name, value in right.items()):
+        known.append(Known(answer, question, row, rows.index(row)))
+        if not _is_right(expected, workload, answer, question.record):
             delivery.wrong.append(answer.number)
-    delivery.lost = sorted(due - times.keys())
-    delivery.duplicates = [row for row, count in times.items() for _ in range(count - 1)]
+    delivery.out -= by_time.total()
+    if workload in WORKLOADS and WORKLOADS[workload].compacted:
+        # What is missing may have been compacted away; the last record of each key may not.
+        delivery.due = delivery.out
+    else:
+        delivery.lost = sorted(due - times.keys())
+        delivery.duplicates = [row for row, count in times.items() for _ in range(count - 1)]
     if expected.ordered:
-        delivery.out_of_order = _out_of_order(known)
+        delivery.out_of_order = out_of_order(known)
     if expected.totals:
-        _compare_totals(delivery, sent, known)
+        _compare_totals(delivery, known)
+    elif expected.rises or expected.falls:
+        delivery.regressions = _regressions(expected, known)
+    if expected.last is not None:
+        _compare_last(delivery, expected.last(sent), answers)
     return delivery
 
 
-def rows_due(workload: str, sent: Iterable[Sent]) -> set[int]:
-    rows = (EXPECTED[workload].row(each.record) for each in sent)
-    return {row for row in rows if row is not None}
+@dataclass(frozen=True)
+class Known:
+    """An answer, the record that it answers, and which of the record's rows it is."""
+
+    answer: Answer
+    question: Sent
+    row: int
+    place: int
+    """Among the rows of its record."""
 
 
-def _out_of_order(known: Iterable[tuple[Answer, Sent]]) -> list[int]:
+def _is_right(expected: Expected, workload: str, answer: Answer, asked: Record) -> bool:
+    # A user's query has keys of its own.
+    right_key = workload == "yours" or answer.key == expected.key(asked)
+    values = expected.values(asked)
+    same = all(answer.fields.get(name) == value for name, value in values.items())
+    return right_key and same and expected.possible(asked, answer.fields)
+
+
+def rows_due(workload: str, sent: Sequence[Sent]) -> set[int]:
+    """The rows that must have come before it makes sense to compare."""
+    expected = EXPECTED.get(workload)
+    if expected is None:
+        return {each.record.number for each in sent}
+    if workload in WORKLOADS and WORKLOADS[workload].compacted:
+        newest = {(expected.key(each.record), each.partition): each.record.number for each in sent}
+        return set(newest.values())
+    return {row for each in sent for row in expected.rows(each.record)}
+
+
+def out_of_order(known: Iterable[Known]) -> list[int]:
     """First answers only: a replay repeats rows in their order, which is a matter of duplicates."""
-    newest: dict[tuple[str, int], int] = {}
+    newest: dict[tuple[str, int, int], int] = {}
     seen: set[int] = set()
     late = []
-    for answer, question in known:
-        if answer.number in seen:
+    for each in known:
+        number = each.answer.number
+        if each.row in seen:
             continue
-        seen.add(answer.number)
-        lane = (answer.key, question.partition)
-        if answer.number < newest.get(lane, -1):
-            late.append(answer.number)
-        newest[lane] = max(answer.number, newest.get(lane, -1))
+        seen.add(each.row)
+        # Rows of a record come from different readings of the input, which may pass each other.
+        lane = (each.answer.key, each.question.partition, each.place)
+        if number < newest.get(lane, -1):
+            late.append(number)
+        newest[lane] = max(number, newest.get(lane, -1))
     return late
 
 
-def _compare_totals(delivery: Delivery, sent: Iterable[Sent], known: Iterable[tuple[Answer, Sent]]) -> None:
-    """Every count and sum must follow from one that came before it, and the last must be that of all records."""
-    totals: dict[str, tuple[int, int]] = {}
-    for each in sent:
-        count, total = totals.get(each.record.key, (0, 0))
-        totals[each.record.key] = (count + 1, total + each.record.amount)
-    last: dict[str, tuple[int, int]] = {}
+def _compare_totals(delivery: Delivery, known: Iterable[Known]) -> None:
+    """Every count and sum must follow from one that came before it."""
+    last: dict[str, int] = {}
     # Partitions meet in another order after a restart, so that one count may have had several sums.
     sums: dict[tuple[str, int], set[int]] = {}
-    for answer, question in known:
+    for each in known:
+        answer = each.answer
         count, total = answer.fields.get("count", 0), answer.fields.get("sum", 0)
         before = {0} if count == 1 else sums.get((answer.key, count - 1), set())
-        if total - question.record.amount not in before:
+        if total - each.question.record.amount not in before:
             delivery.wrong.append(answer.number)
         sums.setdefault((answer.key, count), set()).add(total)
-        delivery.regressions += count <= last.get(answer.key, (0, 0))[0]
-        last[answer.key] = (count, total)
-    delivery.keys = len(totals)
-    delivery.wrong_keys = sorted(key for key, right in totals.items() if last.get(key) != right)
+        delivery.regressions += count <= last.get(answer.key, 0)
+        last[answer.key] = count
+
+
+def _regressions(expected: Expected, known: Iterable[Known]) -> int:
+    """How often a maximum went down, or a minimum up."""
+    last: dict[tuple[str, str], int] = {}
+    signed = dict.fromkeys(expected.rises, 1) | dict.fromkeys(expected.falls, -1)
+    count = 0
+    for each in known:
+        for name, sign in signed.items():
+            value = sign * (each.answer.fields.get(name) or 0)
+            count += value < last.get((each.answer.key, name), value)
+            last[each.answer.key, name] = value
+    return count
+
+
+def _compare_last(delivery: Delivery, truth: Truth, answers: Iterable[Answer]) -> None:
+    last = {answer.key: answer for answer in answers}
+
+    def is_right(key: str) -> bool:
+        found = last.get(key)
+        if found is None:
+            return False
+        fields = {**found.fields, "number": found.number}
+        return all(fields.get(name) in allowed for name, allowed in truth[key].items())
+
+    delivery.keys = len(truth)
+    delivery.wrong_keys = sorted(key for key in truth if not is_right(key))
 
 
 def sent_of(reads: Iterable[Read], id_field: str | None = None) -> list[Sent]:
     """What lies in the input topic is what was sent. With `id_field` they are records of the user's own variant."""
-    sent = [Sent(_record(read, id_field), read.partition) for read in reads]
+    sent = [Sent(_record(read, id_field), read.partition, read.offset) for read in reads]
     return sorted(sent, key=lambda each: each.record.number)
 
 
@@ -218,14 +230,19 @@ def _record(read: Read, id_field: str | None) -> Record:
     return Record(number, number, _text(read.key), 0)
 
 
-def answers_of(reads: Iterable[Read], id_field: str = "number") -> list[Answer]:
-    """An output record that does not say what it answers counts as unknown."""
+def answers_of(reads: Iterable[Read], id_field: str = "number", by: str = "") -> list[Answer]:
+    """An output record that does not say what it answers counts as unknown.
+
+    :param by: only records of this one of several queries that write to the topic.
+    """
     answers = []
     for read in reads:
         try:
             fields = json.loads(read.value)
+            if by and fields.get("by", by) != by:
+                continue
             answers.append(Answer(_text(read.key), int(fields[id_field]), fields))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             answers.append(Answer(_text(read.key), NOT_SAID))
     return answers
 

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from tailrace._process.owner_pipe import environment_of_child
@@ -46,6 +47,11 @@ class Driver:
         self._reader.start()
 
     @property
+    def is_running(self) -> bool:
+        """Whether it was started and not killed; it may have ended by itself."""
+        return self._process is not None
+
+    @property
     def has_ended(self) -> bool:
         return self._process is not None and self._process.poll() is not None
 
@@ -76,8 +82,13 @@ class Driver:
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        with self.log.open("a", encoding="utf-8") as log:
+        with ExitStack() as stack:
+            log, path = stack.enter_context(self.log.open("a", encoding="utf-8")), self.log
             for line in process.stdout:
+                if path != self.log:
+                    # The next piece of a run has a log of its own.
+                    stack.close()
+                    log, path = stack.enter_context(self.log.open("a", encoding="utf-8")), self.log
                 log.write(line)
                 log.flush()
                 event = heard(line)

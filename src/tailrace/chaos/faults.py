@@ -6,12 +6,14 @@ import contextlib
 import os
 import resource
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 from tailrace.chaos import _processes
+from tailrace.chaos._events import Event
 from tailrace.chaos._read_only import read_only, why_not_read_only
 from tailrace.chaos.schedule import Kind, Planned
 from tailrace.chaos.testbed import Testbed
@@ -22,6 +24,37 @@ MOST_PARTITIONS = 4
 # Steps of a driver's start at which it is killed again: its queries replay the epoch that was open, and have committed
 # nothing. Of a user's script we only know that it runs.
 STEPS_OF_OURS, STEPS_OF_YOURS = ("queries", "session"), ("process", "process")
+
+
+def stop_queries(testbed: Testbed, _planned: Planned) -> None:
+    """`query.stop()`, and the next run at once, in the same driver."""
+    assert testbed.own is not None
+    begun = time.monotonic()
+    testbed.own.restart()
+    testbed.wait_for_queries("stopped", since=begun)
+
+
+def change_code(testbed: Testbed, _planned: Planned) -> None:
+    _change(testbed, of_code=True)
+
+
+def change_topic(testbed: Testbed, _planned: Planned) -> None:
+    _change(testbed, of_code=False)
+
+
+def _change(testbed: Testbed, *, of_code: bool) -> None:
+    """Stop the queries that can be changed, and start them otherwise. One that is refused is changed back."""
+    own = testbed.own
+    assert own is not None
+    for query in own.changing():
+        begun = time.monotonic()
+        own.without(query)
+        testbed.wait_for_event(query, ("stopped", "ended"), since=begun)
+        own.change(query, code=of_code)
+        code = testbed.refusal(query, since=time.monotonic())
+        if code is not None:
+            testbed.events.append(Event("change-refused", time.monotonic(), query, code))
+            own.change_back(query)
 
 
 def kill_driver(testbed: Testbed, _planned: Planned) -> None:
@@ -153,6 +186,7 @@ class Fault:
     """For the list of faults: what it does."""
     needs_broker: bool = False
     needs_own_queries: bool = False
+    needs_changing: bool = False
 
     @property
     def name(self) -> str:
@@ -162,6 +196,24 @@ class Fault:
 FAULTS = {
     fault.name: fault
     for fault in (
+        Fault(
+            Kind("query-stop", weight=6),
+            stop_queries,
+            "query.stop(), and started again in the same driver",
+            needs_own_queries=True,
+        ),
+        Fault(
+            Kind("code-change", weight=2),
+            change_code,
+            "query.stop(), and started again with other code",
+            needs_changing=True,
+        ),
+        Fault(
+            Kind("topic-change", weight=2),
+            change_topic,
+            "query.stop(), and started again with another output topic",
+            needs_changing=True,
+        ),
         Fault(Kind("driver-kill", weight=3), kill_driver, "SIGKILL to the driver and all its processes"),
         Fault(
             Kind("restarts", lasts_s=(0, 3)),
@@ -227,8 +279,10 @@ FAULTS = {
 }
 
 
-def why_not(fault: Fault, *, own_broker: bool, own_queries: bool) -> str | None:
+def why_not(fault: Fault, *, own_broker: bool, own_queries: bool, changing: bool) -> str | None:
     """Why a fault is unavailable here; None if it is available."""
+    if fault.needs_changing and not changing:
+        return "it needs the built-in query `changing`"
     if fault.needs_broker and not own_broker:
         return "the broker is yours, not an embedded one"
     if fault.needs_own_queries and not own_queries:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from tailrace.chaos.delivery import Promise
 from tailrace.chaos.records import key_of
-from tailrace.chaos.workloads import USUAL
+from tailrace.chaos.workloads import USUAL, queries_of
 from tailrace.errors import TailraceError
 
 YOURS = "yours"
@@ -27,6 +28,8 @@ class UsersQuery:
     id_field: str = "id"
     template: str = '{"id": $id, "key": "$key"}'
     exactly_once: bool = False
+    reference: bool = True
+    """Whether values, order and last records are compared with two more runs, in micro-batch and without a fault."""
 
     def encode(self, number: int) -> tuple[str, bytes]:
         key = key_of(number)
@@ -49,6 +52,8 @@ class UsersQuery:
 @dataclass(frozen=True)
 class ChaosOptions:
     rounds: int = 20
+    piece: int = 20
+    """The output is compared with the input after so many rounds, and the next ones begin anew."""
     seconds: float | None = None
     """No further round begins after so long."""
     seed: int = 7
@@ -57,7 +62,8 @@ class ChaosOptions:
     faults: tuple[str, ...] = ()
     """Only these; all if none is named."""
     rate: int = 100
-    epoch_s: int = 5
+    epoch_s: int | None = None
+    """If not given, short ones, and in every other turn of several pieces long ones."""
     patience_s: float = 60
     """When the load has ended, rows are given up if none has come for so long."""
     yours: UsersQuery | None = None
@@ -67,9 +73,19 @@ class ChaosOptions:
         """Named "workload/sink"."""
         if self.yours is not None:
             return (YOURS,)
-        return tuple(f"{workload}/{sink}" for sink in self.sinks for workload in self.workloads)
+        return tuple(
+            query for sink in self.sinks for workload in self.workloads for query in queries_of(workload, sink)
+        )
 
     def promise_of(self, query: str) -> Promise:
         if self.yours is not None:
             return Promise.EXACTLY_ONCE if self.yours.exactly_once else Promise.AT_LEAST_ONCE
-        return Promise.of_sink(query.partition("/")[2])
+        return Promise.of(query)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"yours": None}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> ChaosOptions:
+        made: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in fields.items()}
+        return cls(**made)

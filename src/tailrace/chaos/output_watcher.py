@@ -5,39 +5,51 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tailrace.chaos.topics import beginnings, new_reader
 
 
+@dataclass(frozen=True)
+class Watched:
+    """A topic that a query writes to."""
+
+    query: str
+    topic: str
+    row_field: str
+    """Where an output record says which row it is."""
+    by: str = ""
+    """What its records say in `by`, if other queries write to the topic as well."""
+
+
 class OutputWatcher:
-    """Reads every query's output topic in a thread of its own, and keeps only when something new came.
+    """Reads every query's output topics in a thread of its own, and keeps only when something new came.
 
     :param number_field: where an output record says which input record it answers.
-    :param row_fields: where the output of each query says which row it is; for most the same.
     """
 
     def __init__(
         self,
         bootstrap_servers: str,
-        outputs: Mapping[str, str],
+        outputs: Sequence[Watched],
         *,
         number_field: str,
-        row_fields: Mapping[str, str],
         partition_of: Callable[[int], int],
     ) -> None:
-        self._query_of = {topic: query for query, topic in outputs.items()}
+        self._outputs: dict[str, list[Watched]] = {}
+        for output in outputs:
+            self._outputs.setdefault(output.topic, []).append(output)
         self._number_field = number_field
-        self._row_fields = row_fields
         self._partition_of = partition_of
         self._lock = threading.Lock()
         self._mark = 0
         self._reached: dict[tuple[str, int], float] = {}
-        self._seen = {query: bytearray() for query in outputs}
-        self.rows = dict.fromkeys(outputs, 0)
+        self._seen = {output.query: bytearray() for output in outputs}
+        self.rows = dict.fromkeys(self._seen, 0)
         self.last_new_at = time.monotonic()
         self._reader = new_reader(bootstrap_servers)
-        self._reader.assign(beginnings(self._reader, outputs.values()))
+        self._reader.assign(beginnings(self._reader, self._outputs))
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -69,14 +81,15 @@ class OutputWatcher:
         while not self._stop.is_set():
             for message in self._reader.consume(1000, 0.02):
                 if message.error() is None:
-                    self._note(self._query_of[str(message.topic())], message.value() or b"")
+                    self._note(self._outputs[str(message.topic())], message.value() or b"")
 
-    def _note(self, query: str, value: bytes) -> None:
+    def _note(self, outputs: list[Watched], value: bytes) -> None:
         try:
             fields = json.loads(value)
-            number, row = int(fields[self._number_field]), int(fields[self._row_fields[query]])
+            output = next(each for each in outputs if each.by == fields.get("by", "") or len(outputs) == 1)
+            query, number, row = output.query, int(fields[self._number_field]), int(fields[output.row_field])
             partition = self._partition_of(number)
-        except (ValueError, KeyError, TypeError, IndexError):
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration):
             # Not an answer to anything; the comparison at the end reports it.
             return
         with self._lock:

@@ -12,6 +12,11 @@ RUN_OF_A_KEY = 4
 # Neither distance is a multiple of 2, 3 or 4, so that the two are in different partitions.
 REPEAT_EVERY = 10
 NEAR, FAR = 5, 1001
+# A short-lived key occurs only among so many records, at the usual rate for less than two seconds. What a fault makes
+# of its last record stays visible; a key that goes on would get a right record soon after a wrong one.
+SHORT_LIFE = 160
+# How far a level may be ahead of its number: within so many records, chance decides which is the highest.
+LEVEL_NOISE = 401
 
 
 @dataclass(frozen=True)
@@ -44,3 +49,17 @@ def _id(number: int) -> int:
         return number
     far = number % (2 * REPEAT_EVERY) > REPEAT_EVERY and number >= FAR
     return number - (FAR if far else NEAR)
+
+
+def short_lived_key(number: int) -> str:
+    return f"{key_of(number)}-{number // SHORT_LIFE}"
+
+
+def is_last_of_short_life(number: int) -> bool:
+    """Whether no later record has its short-lived key."""
+    return number % SHORT_LIFE >= SHORT_LIFE - KEYS * RUN_OF_A_KEY and number % RUN_OF_A_KEY == RUN_OF_A_KEY - 1
+
+
+def level(number: int) -> int:
+    """A value that rises with the number, but not from each record to the next."""
+    return number + number * 7919 % LEVEL_NOISE

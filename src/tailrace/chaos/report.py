@@ -11,25 +11,31 @@ from rich.markup import escape
 from rich.table import Table
 
 from tailrace._version import __version__
-from tailrace.chaos.delivery import EXAMPLES
-from tailrace.chaos.run import ChaosResult, Round
+from tailrace.chaos.pieces import repeat_command
+from tailrace.chaos.result import ChaosResult, Round, told_failures
+from tailrace.chaos.workloads import QueryName
 from tailrace.loadtest.machine import describe_machine
 
 # What is counted in each round, and its heading.
 COUNTED = {"ended": "queries ended", "driver_ended": "drivers ended", "stuck": "stuck"}
+# So many queries fit side by side into a narrow terminal.
+COLUMNS_OF_A_TABLE = 4
 
 
 def delivery_tables(result: ChaosResult) -> list[Table]:
-    """One for each sink, with a column for each query: it fits a narrow terminal."""
-    by_sink: dict[str, list[str]] = {}
-    for query in result.deliveries:
-        by_sink.setdefault(query.partition("/")[2], []).append(query)
-    return [_delivery_table(result, sink, queries) for sink, queries in by_sink.items()]
+    """With a column for each query of a sink, few enough for a narrow terminal."""
+    by_promise: dict[tuple[str, str], list[str]] = {}
+    for query, tally in result.queries.items():
+        by_promise.setdefault((QueryName.parse(query).sink, tally.promise), []).append(query)
+    return [
+        _delivery_table(result, f"{sink or 'Your query'}, {promise}", queries[start : start + COLUMNS_OF_A_TABLE])
+        for (sink, promise), queries in by_promise.items()
+        for start in range(0, len(queries), COLUMNS_OF_A_TABLE)
+    ]
 
 
-def _delivery_table(result: ChaosResult, sink: str, queries: list[str]) -> Table:
-    promise = result.options.promise_of(queries[0])
-    drawn = Table(title=f"{sink or 'Your query'}, {promise.value}", title_justify="left")
+def _delivery_table(result: ChaosResult, title: str, queries: list[str]) -> Table:
+    drawn = Table(title=title, title_justify="left")
     drawn.add_column("rows", no_wrap=True)
     for query in queries:
         drawn.add_column(query.partition("/")[0], justify="right", no_wrap=True)
@@ -43,51 +49,73 @@ def _delivery_table(result: ChaosResult, sink: str, queries: list[str]) -> Table
 
 
 def _figures(result: ChaosResult, query: str) -> dict[str, str]:
-    delivery = result.deliveries[query]
-    times = [each.recovered_s[query] for each in result.rounds]
+    counts = result.queries[query].counts
+    times = [each.recovered_s[query] for each in result.rounds_of(query)]
+    keys = counts["keys"]
+
+    def count(name: str) -> str:
+        value = counts[name]
+        return "" if value is None else f"{value:,}"
+
     return {
-        "sent": f"{delivery.sent:,}",
-        "due": f"{delivery.due:,}",
-        "out": f"{delivery.out:,}",
-        "lost": f"{len(delivery.lost):,}",
-        "duplicates": f"{len(delivery.duplicates):,}",
-        "unknown": f"{len(delivery.unknown):,}",
-        "out of order": "" if delivery.out_of_order is None else f"{len(delivery.out_of_order):,}",
-        "wrong": f"{len(delivery.wrong):,}",
-        "counts went back": "" if delivery.keys is None else f"{delivery.regressions:,}",
-        "totals right": ""
-        if delivery.keys is None
-        else f"{delivery.keys - len(delivery.wrong_keys)} of {delivery.keys}",
+        "sent": count("sent"),
+        "due": count("due"),
+        "out": count("out"),
+        "lost": count("lost"),
+        "duplicates": count("duplicates"),
+        "unknown": count("unknown"),
+        "out of order": count("out_of_order"),
+        "wrong": count("wrong"),
+        "went back": "" if keys is None else count("regressions"),
+        "last right": "" if keys is None else f"{keys - (counts['wrong_keys'] or 0):,} of {keys:,}",
         "recovery, s": f"{statistics.median(times):.1f} / {max(times):.1f}" if times else "",
     }
+
+
+FAULT_COLUMNS = ("rounds", *COUNTED.values(), "median, s", "most, s", "/min")
+
+
+def _fault_rows(result: ChaosResult) -> dict[str, tuple[str, ...]]:
+    rows = {}
+    for name in sorted({each.planned.fault for each in result.rounds}):
+        rounds = [each for each in result.rounds if each.planned.fault == name]
+        slowest = [each.slowest_s for each in rounds]
+        counts = (len(rounds), *(sum(getattr(each, what) for each in rounds) for what in COUNTED))
+        took = sum(each.seconds for each in rounds)
+        speed = f"{60 * len(rounds) / took:.1f}" if took else ""
+        rows[name] = (*map(str, counts), f"{statistics.median(slowest):.1f}", f"{max(slowest):.1f}", speed)
+    return rows
 
 
 def faults_table(result: ChaosResult) -> Table:
     drawn = Table(title="Faults, and the recovery of the slowest query", title_justify="left")
     drawn.add_column("fault", no_wrap=True)
-    for column in ("rounds", *COUNTED.values(), "median, s", "longest, s"):
+    for column in FAULT_COLUMNS:
         drawn.add_column(column, justify="right")
-    for name, rounds in _by_fault(result).items():
-        slowest = [each.slowest_s for each in rounds]
-        counts = (len(rounds), *(sum(getattr(each, what) for each in rounds) for what in COUNTED))
-        drawn.add_row(name, *map(str, counts), f"{statistics.median(slowest):.1f}", f"{max(slowest):.1f}")
+    for name, row in _fault_rows(result).items():
+        drawn.add_row(name, *row)
     return drawn
 
 
-def _by_fault(result: ChaosResult) -> dict[str, list[Round]]:
-    names = sorted({each.planned.fault for each in result.rounds})
-    return {name: [each for each in result.rounds if each.planned.fault == name] for name in names}
+def faults_markdown(result: ChaosResult) -> str:
+    lines = [("fault", *FAULT_COLUMNS), ("---",) * (len(FAULT_COLUMNS) + 1)]
+    lines += [(name, *row) for name, row in _fault_rows(result).items()]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def method(result: ChaosResult) -> str:
-    options = result.options
-    steps = result.median_steps_s()
-    start = "".join(f", {step} after {seconds:.1f} s" for step, seconds in steps.items())
+    options, rounds = result.options, result.rounds
+    start = "".join(f", {step} after {seconds:.1f} s" for step, seconds in result.median_steps_s().items())
+    epochs = sorted({piece.options.epoch_s or 0 for piece in result.pieces})
+    split = f" in {len(result.pieces)} pieces" if len(result.pieces) > 1 else ""
+    in_a_row = max((each.in_a_row for each in rounds), default=0)
+    repeated = sum(each.in_a_row > 1 for each in rounds)
     return (
-        f"{len(result.rounds)} faults of seed {options.seed} in {result.seconds:,.0f} s, {options.rate} records/s, "
-        f"epochs of {options.epoch_s} s, all queries in one driver. Recovery: from the end of the fault until new rows "
-        "arrive from every partition; median / longest for a query, the slowest query for a fault."
-        + (f" Median start of a driver{start}." if start else "")
+        f"{len(rounds)} faults of seed {options.seed}{split} in {result.seconds:,.0f} s, {options.rate} records/s, "
+        f"epochs of {' and '.join(map(str, epochs))} s, all queries of a piece in one driver. "
+        f"{repeated} faults struck before a query had committed since the one before, up to {in_a_row} in a row. "
+        "Recovery: from the end of the fault until new rows arrive from every partition; median / longest for a "
+        "query, the slowest query for a fault." + (f" Median start of a driver{start}." if start else "")
     )
 
 
@@ -95,8 +123,11 @@ def show(result: ChaosResult, console: Console) -> None:
     console.print()
     for table in delivery_tables(result):
         console.print(table)
-    for query, texts in result.broken().items():
-        console.print(f"[red]{escape(query)}[/]: {escape('; '.join(texts))}", soft_wrap=True)
+    for tally in result.queries.values():
+        if tally.reference:
+            console.print(f"[dim]Your query: {escape(tally.reference)}.[/]", soft_wrap=True)
+    for told in told_failures(result):
+        console.print(f"[red]failed[/] {escape(told)}", soft_wrap=True)
     if result.rounds:
         console.print(faults_table(result))
     console.print(f"[dim]{method(result)}[/]")
@@ -104,34 +135,30 @@ def show(result: ChaosResult, console: Console) -> None:
 
 
 def to_dict(result: ChaosResult) -> dict[str, Any]:
-    broken = result.broken()
     return {
         "tailrace": __version__,
         "machine": describe_machine(),
         "method": method(result),
         "seed": result.options.seed,
         "seconds": round(result.seconds, 1),
-        "guarantees_held": not broken,
-        "queries": {
-            query: _delivery_dict(result, query) | {"broken": broken.get(query, [])} for query in result.deliveries
-        },
+        "guarantees_held": not result.failures,
+        "queries": {query: tally.to_dict() for query, tally in result.queries.items()},
         "rounds": [_round_dict(each) for each in result.rounds],
+        "pieces": [
+            {
+                "seed": piece.options.seed,
+                "rounds": len(piece.rounds),
+                "queries": list(piece.tallies),
+                "broken": piece.broken(),
+                "failure": piece.failure,
+                "repeat": repeat_command(piece.options),
+            }
+            for piece in result.pieces
+        ],
         "unavailable": result.unavailable,
         "start_s": {step: round(seconds, 2) for step, seconds in result.median_steps_s().items()},
-        "log": str(result.log),
-    }
-
-
-def _delivery_dict(result: ChaosResult, query: str) -> dict[str, Any]:
-    """Counts, and a few of the rows behind each of them."""
-    delivery = result.deliveries[query]
-    fields = dataclasses.asdict(delivery)
-    lists = {name: value for name, value in fields.items() if isinstance(value, list)}
-    return {
-        "promise": result.options.promise_of(query).value,
-        **fields,
-        **{name: len(value) for name, value in lists.items()},
-        "examples": {name: value[:EXAMPLES] for name, value in lists.items() if value},
+        "log": str(result.pieces[-1].log) if result.pieces else "",
+        "folder": str(result.folder),
     }
 
 
@@ -143,4 +170,8 @@ def _round_dict(done: Round) -> dict[str, Any]:
         "queries_restarted": done.ended,
         "driver_ended": done.driver_ended,
         "stuck": done.stuck,
+        "seconds": round(done.seconds, 2),
+        "in_a_row": done.in_a_row,
+        "at_record": done.at_record,
+        "refused": done.refused,
     }

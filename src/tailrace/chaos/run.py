@@ -1,78 +1,43 @@
-"""One run: start the queries, inject faults one after the other, wait for recovery, and compare output with input."""
+"""A run: its pieces one after the other, on one bench. What is done is saved, so another command can continue it."""
 
 from __future__ import annotations
 
-import statistics
+import contextlib
+import os
+import shutil
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
-from tailrace._process.paths import log_file
-from tailrace.chaos._settings import checkpoint_of
-from tailrace.chaos.delivery import Delivery, Sent, answers_of, compare, rows_due, sent_of
+from tailrace._process.paths import cache_folder
+from tailrace.chaos import state_file
 from tailrace.chaos.faults import FAULTS, why_not
-from tailrace.chaos.options import ChaosOptions
+from tailrace.chaos.options import YOURS, ChaosOptions
+from tailrace.chaos.piece import deliveries, no_output, note, one_round, sent_records, settle
+from tailrace.chaos.pieces import pieces
+from tailrace.chaos.reference import check_against_references
+from tailrace.chaos.result import ChaosResult, PieceResult, Round, Tally
 from tailrace.chaos.schedule import Planned, draw
+from tailrace.chaos.summary import write_summary
 from tailrace.chaos.testbed import Testbed
-from tailrace.chaos.testbed_setup import set_up_built_in_queries, set_up_users_query
-from tailrace.chaos.topics import read_all
+from tailrace.chaos.testbed_setup import Bench, set_up_bench, set_up_piece, set_up_users_query
 from tailrace.chaos.view import ChaosView
+from tailrace.chaos.workloads import WORKLOADS
 from tailrace.errors import TailraceError
 
-COMMITTED_WITHIN_S = 60
-STEPS = ("process", "session", "queries")
-
-
-@dataclass(frozen=True)
-class Round:
-    """One fault and what it took to recover from it, in seconds from the fault's end.
-
-    A kill of the driver ends when the next one is launched, which is at once.
-    """
-
-    planned: Planned
-    recovered_s: dict[str, float]
-    """Until each query gave new rows from every partition."""
-    steps_s: dict[str, float]
-    """How far the start of a driver was: `process`, `session`, `queries`; empty if it was not started again."""
-    ended: int
-    """How often a query ended, though the driver lived, and was started again."""
-    stuck: bool
-    """Whether a query gave no rows until its driver was killed once more."""
-    driver_ended: int = 0
-    """How often the driver ended by itself and was started again."""
-
-    @property
-    def slowest_s(self) -> float:
-        return max(self.recovered_s.values())
-
-
-@dataclass(frozen=True)
-class ChaosResult:
-    options: ChaosOptions
-    rounds: list[Round]
-    deliveries: dict[str, Delivery]
-    unavailable: dict[str, str]
-    """Faults that are unavailable here, and why."""
-    seconds: float
-    log: Path
-
-    def broken(self) -> dict[str, list[str]]:
-        """What breaks the promise, by query; empty if every promise is kept."""
-        found = {query: delivery.broken(self.options.promise_of(query)) for query, delivery in self.deliveries.items()}
-        return {query: texts for query, texts in found.items() if texts}
-
-    def median_steps_s(self) -> dict[str, float]:
-        times = {step: [each.steps_s[step] for each in self.rounds if step in each.steps_s] for step in STEPS}
-        return {step: statistics.median(seconds) for step, seconds in times.items() if seconds}
+KEPT_FOLDERS = 9
+# So many pieces in a row that cannot be finished are not chance.
+MOST_UNFINISHED = 3
 
 
 def plan(options: ChaosOptions) -> tuple[list[Planned], dict[str, str]]:
-    """The schedule, and the faults that are unavailable here, each with the reason."""
+    """The schedule of a piece, and the faults that are unavailable in it, each with the reason."""
     own = options.yours is None
+    changing = own and any(WORKLOADS[workload].versions > 1 for workload in options.workloads)
     chosen = [FAULTS[name] for name in options.faults or FAULTS]
-    reasons = {fault.name: why_not(fault, own_broker=own, own_queries=own) for fault in chosen}
+    reasons = {fault.name: why_not(fault, own_broker=own, own_queries=own, changing=changing) for fault in chosen}
     unavailable = {name: reason for name, reason in reasons.items() if reason is not None}
     kinds = [fault.kind for fault in chosen if fault.name not in unavailable]
     if not kinds:
@@ -84,123 +49,121 @@ def plan(options: ChaosOptions) -> tuple[list[Planned], dict[str, str]]:
     return draw(options.seed, options.rounds, kinds), unavailable
 
 
-def run_chaos(options: ChaosOptions, view: ChaosView) -> ChaosResult:
+def run_chaos(options: ChaosOptions, view: ChaosView, folder: Path | None = None) -> ChaosResult:
+    """Run the pieces that are not done yet.
+
+    :param folder: where the state is kept, and where a run that was interrupted is continued. If none is given, a
+        new one beside the logs.
+    """
     begun = time.monotonic()
-    schedule, unavailable = plan(options)
-    log = log_file("chaos")
-    view.introduce(options, schedule, unavailable, log)
-    with ExitStack() as stack:
-        with view.phase("Starting Apache Kafka" if options.yours is None else "Looking at the topics"):
-            if options.yours is None:
-                testbed = set_up_built_in_queries(options, log, stack)
-            else:
-                testbed = set_up_users_query(options.yours, options, log, stack)
-        with view.phase("Starting the queries"):
-            if not testbed.start():
-                raise _no_output(testbed, log)
-        rounds = []
-        with view.rounds(len(schedule)) as done:
+    planned = pieces(options)
+    reasons = [plan(piece)[1] for piece in planned]
+    unavailable = {name: why for name, why in reasons[0].items() if all(name in each for each in reasons)}
+    folder = folder or _new_folder()
+    result = state_file.load(folder) if state_file.has_state(folder) else ChaosResult(options, [], folder)
+    result = replace(result, options=options)
+    left = list(enumerate(planned))[len(result.pieces) :]
+    view.introduce(result, planned, unavailable, folder)
+    _save(result, folder)
+
+    def is_over() -> bool:
+        return options.seconds is not None and time.monotonic() - begun > options.seconds
+
+    with ExitStack() as stack, view.rounds(sum(piece.rounds for piece in planned), len(result.rounds)) as done:
+        bench = None
+        for number, piece in left:
+            if result.pieces and is_over():
+                break
+            log = folder / f"piece-{number + 1:03}.log"
+            if bench is None and piece.yours is None:
+                with view.phase("Starting Apache Kafka"):
+                    bench = set_up_bench(planned, log, stack)
+            finished = _run_piece(bench, number, piece, log, view, done, is_over, alone=len(planned) == 1)
+            result.pieces.append(finished)
+            _save(result, folder)
+            view.verdict(finished, number + 1, len(planned))
+            if all(each.failure for each in result.pieces[-MOST_UNFINISHED:]) and len(result.pieces) >= MOST_UNFINISHED:
+                break
+            if len(planned) > 1 and finished.is_good:
+                log.unlink(missing_ok=True)
+    return result
+
+
+def _run_piece(
+    bench: Bench | None,
+    number: int,
+    piece: ChaosOptions,
+    log: Path,
+    view: ChaosView,
+    done: Callable[[Round], None],
+    is_over: Callable[[], bool],
+    *,
+    alone: bool,
+) -> PieceResult:
+    begun = time.monotonic()
+    schedule, unavailable = plan(piece)
+    rounds: list[Round] = []
+    tallies: dict[str, Tally] = {}
+    failure = ""
+    try:
+        with ExitStack() as stack:
+            with view.phase(f"Setting up the topics of seed {piece.seed}"):
+                testbed = _set_up(bench, piece, number, log, stack)
+            stack.push(_killing_after_failure(testbed))
+            note(log, f"seed {piece.seed}, epochs of {piece.epoch_s} s: {', '.join(piece.queries)}")
+            with view.phase("Starting the queries"):
+                if not testbed.start():
+                    raise no_output(testbed, log)
             for planned in schedule:
-                if options.seconds is not None and time.monotonic() - begun > options.seconds:
+                if is_over():
                     break
-                rounds.append(_round(testbed, planned, log))
+                rounds.append(one_round(testbed, planned, log))
                 done(rounds[-1])
-        with view.phase("Waiting for the last rows"):
-            _settle(testbed, options)
-        with view.phase("Comparing output with input"):
-            delivery = _deliveries(testbed, options)
-    return ChaosResult(options, rounds, delivery, unavailable, time.monotonic() - begun, log)
+            with view.phase("Waiting for the last rows"):
+                settle(testbed, piece)
+            with view.phase("Comparing output with input"):
+                found = deliveries(testbed, piece, log)
+            reference = ""
+            if piece.yours is not None and piece.yours.reference:
+                with view.phase("Running your query twice without a fault"):
+                    testbed.driver.kill()
+                    sent = sent_records(testbed, piece)
+                    reference = check_against_references(piece.yours, found[YOURS], sent, log)
+            tallies = {query: Tally.of(each, piece.promise_of(query), reference) for query, each in found.items()}
+            testbed.stop_queries()
+    except TailraceError as problem:
+        if alone:
+            raise
+        failure = f"{problem.code}: {problem.problem}"
+    return PieceResult(piece, rounds, tallies, unavailable, time.monotonic() - begun, log, failure)
 
 
-def _round(testbed: Testbed, planned: Planned, log: Path) -> Round:
-    testbed.pause(planned.after_s)
-    _note(log, str(planned))
-    struck_at = time.monotonic()
-    FAULTS[planned.fault].strike(testbed, planned)
-    over_at = time.monotonic()
-    stuck = not testbed.wait_until_flowing()
-    if stuck:
-        _note(log, "no new rows: killing the driver again")
-        testbed.restart_driver()
-        if not testbed.wait_until_flowing():
-            raise _no_output(testbed, log)
-    recovered = {query: testbed.flowing_since(query) or time.monotonic() for query in testbed.queries}
-    since = [event for event in list(testbed.events) if event.at >= struck_at]
-    started_at = testbed.driver.started_at
-    steps = {event.name: event.at - started_at for event in since if event.name in STEPS and event.at >= started_at}
-    return Round(
-        planned,
-        {query: at - over_at for query, at in recovered.items()},
-        steps,
-        sum(event.name == "ended" for event in since),
-        stuck,
-        sum(event.name == "driver-ended" for event in since),
-    )
+def _killing_after_failure(testbed: Testbed) -> Callable[..., None]:
+    """Whatever state the driver is in when a piece fails, it must not run on while its topics are deleted."""
+
+    def leave(kind: type[BaseException] | None, *_details: object) -> None:
+        if kind is not None:
+            testbed.driver.kill()
+
+    return leave
 
 
-def _settle(testbed: Testbed, options: ChaosOptions) -> None:
-    """End the load and wait until every row is out and committed, or none has come for long."""
-    testbed.load.stop()
-    testbed.watcher.last_new_at = time.monotonic()
-    sent = _sent(testbed, options)
-    due = {query: rows_due(query.partition("/")[0], sent) for query in testbed.queries}
-    while any(due.values()) and time.monotonic() - testbed.watcher.last_new_at < options.patience_s:
-        due = {query: testbed.watcher.missing(query, rows) for query, rows in due.items()}
-        testbed.start_again_if_ended()
-        testbed.pause(0.2)
-    if testbed.checkpoints is not None:
-        _wait_for_commits(testbed, testbed.checkpoints.parent)
+def _set_up(bench: Bench | None, piece: ChaosOptions, number: int, log: Path, stack: ExitStack) -> Testbed:
+    if piece.yours is not None:
+        return set_up_users_query(piece.yours, piece, log, stack)
+    assert bench is not None
+    return set_up_piece(bench, piece, number, log, stack)
 
 
-def _wait_for_commits(testbed: Testbed, folder: Path) -> None:
-    """One more commit of each query: what an epoch writes at its end is then in the output too."""
-    before = {query: _last_commit(folder, query) for query in testbed.queries}
-    deadline = time.monotonic() + COMMITTED_WITHIN_S
-    while time.monotonic() < deadline and any(_last_commit(folder, q) <= number for q, number in before.items()):
-        testbed.start_again_if_ended()
-        testbed.pause(0.2)
+def _save(result: ChaosResult, folder: Path) -> None:
+    state_file.save(result, folder)
+    write_summary(result, folder)
 
 
-def _last_commit(folder: Path, query: str) -> int:
-    names = (entry.name for entry in (checkpoint_of(folder, query) / "commits").glob("*"))
-    return max((int(name) for name in names if name.isdigit()), default=-1)
-
-
-def _deliveries(testbed: Testbed, options: ChaosOptions) -> dict[str, Delivery]:
-    """From the topics as they are now, read anew: not from what was seen on the way."""
-    sent = _sent(testbed, options)
-    numbers = [each.record.number for each in sent]
-    if numbers != list(range(testbed.load.sent)):
-        raise TailraceError(
-            "TAILRACE_HARNESS_FAILED",
-            f"the input topic holds {len(numbers)} records, not the {testbed.load.sent} that were sent, once each.",
-            "make sure that nothing else writes to it.",
-        )
-    field = options.yours.id_field if options.yours is not None else "number"
-    return {
-        query: compare(
-            query.partition("/")[0],
-            sent,
-            answers_of(read_all(testbed.bootstrap_servers, testbed.outputs[query]), field),
-        )
-        for query in testbed.queries
-    }
-
-
-def _sent(testbed: Testbed, options: ChaosOptions) -> list[Sent]:
-    id_field = options.yours.id_field if options.yours is not None else None
-    return sent_of(read_all(testbed.bootstrap_servers, testbed.load.topic), id_field)
-
-
-def _note(log: Path, text: str) -> None:
-    with log.open("a", encoding="utf-8") as file:
-        file.write(f"=== chaos: {text}\n")
-
-
-def _no_output(testbed: Testbed, log: Path) -> TailraceError:
-    silent = [query for query in testbed.queries if testbed.flowing_since(query) is None]
-    return TailraceError(
-        "TAILRACE_NO_OUTPUT",
-        f"no new rows from every partition of {', '.join(silent)}.",
-        f"check that the query runs, writes to the output topic and has enough task slots; its log is {log}",
-    )
+def _new_folder() -> Path:
+    """Beside the logs of other commands; the newest few are kept."""
+    logs = cache_folder("logs")
+    for old in sorted(path for path in logs.glob("chaos-*") if path.is_dir())[:-KEPT_FOLDERS]:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(old)
+    return logs / f"chaos-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"

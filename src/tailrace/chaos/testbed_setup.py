@@ -1,11 +1,11 @@
-"""Sets up broker, proxy, topics, load and driver. All of them end with the run."""
+"""Sets up broker, proxy and driver once for a run, and topics, load and queries anew for each of its pieces."""
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import tempfile
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tailrace._broker.ports import HOST
@@ -16,80 +16,123 @@ from tailrace.chaos.driver import Driver
 from tailrace.chaos.faults import MOST_PARTITIONS
 from tailrace.chaos.load import Encode, Load
 from tailrace.chaos.options import ChaosOptions, UsersQuery
-from tailrace.chaos.output_watcher import OutputWatcher
+from tailrace.chaos.output_watcher import OutputWatcher, Watched
+from tailrace.chaos.own_queries import OwnQueries
+from tailrace.chaos.pieces import SHORT_EPOCH_S
 from tailrace.chaos.proxy import TcpProxy
 from tailrace.chaos.records import record
 from tailrace.chaos.testbed import DriverVariant, Testbed
-from tailrace.chaos.topics import beginnings, new_reader
-from tailrace.chaos.workloads import WORKLOADS
+from tailrace.chaos.topics import beginnings, compact, new_reader
+from tailrace.chaos.workloads import WORKLOADS, QueryName
 from tailrace.errors import TailraceError
-from tailrace.kafka import EmbeddedKafka, require_broker
+from tailrace.kafka import EmbeddedKafka, delete_topics, require_broker
 
 PARTITIONS = 2
 MOST_SHUFFLE_PARTITIONS = 3
 EXECUTORS = 2
 
 
-def set_up_built_in_queries(options: ChaosOptions, log: Path, stack: ExitStack) -> Testbed:
-    """The built-in queries, on a broker of their own behind a proxy."""
+@dataclass
+class Bench:
+    """What the pieces of a run share: a broker behind a proxy, and a driver for as long as no fault needs a new one."""
+
+    folder: Path
+    broker: EmbeddedKafka
+    proxy: TcpProxy
+    driver: Driver
+    variant: DriverVariant
+    events: list[Event] = field(default_factory=list)
+
+
+def set_up_bench(pieces: list[ChaosOptions], log: Path, stack: ExitStack) -> Bench:
     maven.resolve(maven.KAFKA_CONNECTOR)
     folder = Path(tempfile.mkdtemp(prefix="tailrace-chaos-"))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     proxy = stack.enter_context(TcpProxy())
     broker = stack.enter_context(EmbeddedKafka(proxy_port=proxy.port))
     proxy.target_port = broker.proxied_port
-    outputs = {query: query.replace("/", "-") for query in options.queries}
-    broker.create_topics(["input", *outputs.values()], partitions=PARTITIONS)
-    variant, starts = DriverVariant(), itertools.count()
-    for query in options.queries:
-        checkpoint_of(folder, query).mkdir(parents=True)
+    variant, slots = DriverVariant(), max(map(_slots, pieces))
 
     def command() -> list[str]:
-        readings = sum(WORKLOADS[query.partition("/")[0]].readings for query in outputs)
-        slots = readings * MOST_PARTITIONS + len(outputs) * MOST_SHUFFLE_PARTITIONS + 2
         settings = Settings(
             # Twice as many slots as needed: a query that starts again may find its old tasks still at work.
             master=f"local-cluster[{EXECUTORS},{slots},1024]" if variant.on_cluster else f"local[{EXECUTORS * slots}]",
             bootstrap_servers=f"{HOST}:{proxy.port}",
-            input_topic="input",
-            outputs=outputs,
             folder=str(folder),
-            epoch_s=options.epoch_s,
             shuffle_partitions=variant.shuffle_partitions,
-            # In turn: with it commits are many, without it much is open when the next blow falls.
-            warm_up=next(starts) % 2 == 1,
         )
         return ["tailrace.chaos._app", settings.to_json()]
+
+    events: list[Event] = []
+    driver = Driver(command, log, events.append)
+    stack.callback(driver.kill)
+    return Bench(folder, broker, proxy, driver, variant, events)
+
+
+def _slots(piece: ChaosOptions) -> int:
+    workloads = [WORKLOADS[QueryName.parse(query).workload] for query in piece.queries]
+    return sum(w.readings * MOST_PARTITIONS + w.shuffles * MOST_SHUFFLE_PARTITIONS for w in workloads) + 2
+
+
+def set_up_piece(bench: Bench, piece: ChaosOptions, number: int, log: Path, stack: ExitStack) -> Testbed:
+    """Topics, checkpoints, load and queries of a piece. They end with it; broker and driver stay."""
+    servers, input_topic = bench.broker.bootstrap_servers, f"input-{number}"
+    outputs = {query: _topics(QueryName.parse(query), number) for query in piece.queries}
+    topics = sorted({topic for topics in outputs.values() for topic in topics})
+    bench.broker.create_topics([input_topic, *topics], partitions=PARTITIONS)
+    stack.callback(delete_topics, servers, [input_topic, *topics])
+    compact(
+        servers,
+        {topics[0] for query, topics in outputs.items() if WORKLOADS[QueryName.parse(query).workload].compacted},
+    )
+    if bench.variant != DriverVariant():
+        # An earlier piece left another cluster or another setting.
+        bench.driver.kill()
+        bench.variant.on_cluster, bench.variant.shuffle_partitions = False, DriverVariant().shuffle_partitions
+    stack.callback(shutil.rmtree, bench.folder / "checkpoints", ignore_errors=True)
+    for query in piece.queries:
+        checkpoint_of(bench.folder, query).mkdir(parents=True)
+    own = OwnQueries(bench.folder, input_topic, outputs, epoch_s=piece.epoch_s or SHORT_EPOCH_S)
 
     def encode(number: int) -> tuple[str, bytes]:
         made = record(number)
         return made.key, made.to_json()
 
-    events: list[Event] = []
-    load = _load(broker.bootstrap_servers, "input", PARTITIONS, encode, options, stack)
+    load = _load(servers, input_topic, PARTITIONS, encode, piece, stack)
     watcher = OutputWatcher(
-        broker.bootstrap_servers,
-        outputs,
+        servers,
+        [_watched(QueryName.parse(query), topic) for query, topics in outputs.items() for topic in topics],
         number_field="number",
-        row_fields={query: WORKLOADS[query.partition("/")[0]].row_field for query in outputs},
         partition_of=load.partition_of,
     )
     stack.callback(watcher.close)
-    driver = Driver(command, log, events.append)
-    stack.callback(driver.kill)
-    return Testbed(
-        broker.bootstrap_servers,
-        options.queries,
-        driver,
+    bench.driver.log = log
+    testbed = Testbed(
+        servers,
+        piece.queries,
+        bench.driver,
         load,
         watcher,
         outputs,
-        broker=broker,
-        proxy=proxy,
-        checkpoints=folder / "checkpoints",
-        variant=variant,
-        events=events,
+        broker=bench.broker,
+        proxy=bench.proxy,
+        checkpoints=bench.folder / "checkpoints",
+        variant=bench.variant,
+        own=own,
+        events=bench.events,
     )
+    own.want()
+    return testbed
+
+
+def _topics(name: QueryName, number: int) -> tuple[str, ...]:
+    """A query whose topic can be changed has two."""
+    first = f"{name.topic}-{number}"
+    return (first, f"{first}-other") if WORKLOADS[name.workload].versions > 1 else (first,)
+
+
+def _watched(name: QueryName, topic: str) -> Watched:
+    return Watched(str(name), topic, WORKLOADS[name.workload].row_field, name.part)
 
 
 def set_up_users_query(yours: UsersQuery, options: ChaosOptions, log: Path, stack: ExitStack) -> Testbed:
@@ -97,13 +140,11 @@ def set_up_users_query(yours: UsersQuery, options: ChaosOptions, log: Path, stac
     yours.require_readable_template()
     require_broker(yours.bootstrap_servers)
     partitions = _partitions(yours)
-    outputs = dict.fromkeys(options.queries, yours.output_topic)
     load = _load(yours.bootstrap_servers, yours.input_topic, partitions, yours.encode, options, stack)
     watcher = OutputWatcher(
         yours.bootstrap_servers,
-        outputs,
+        [Watched(query, yours.output_topic, yours.id_field) for query in options.queries],
         number_field=yours.id_field,
-        row_fields=dict.fromkeys(outputs, yours.id_field),
         partition_of=load.partition_of,
     )
     stack.callback(watcher.close)
@@ -111,6 +152,7 @@ def set_up_users_query(yours: UsersQuery, options: ChaosOptions, log: Path, stac
     events: list[Event] = []
     driver = Driver(lambda: command, log, events.append)
     stack.callback(driver.kill)
+    outputs: dict[str, tuple[str, ...]] = dict.fromkeys(options.queries, (yours.output_topic,))
     return Testbed(yours.bootstrap_servers, options.queries, driver, load, watcher, outputs, events=events)
 
 

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions
 
 from tailrace._broker.admin import SILENT
 from tailrace.errors import TailraceError
 
 READ_WITHIN_S = 120
+COMPACTED_TOPIC = {"cleanup.policy": "compact", "segment.ms": "2000", "min.cleanable.dirty.ratio": "0.01"}
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class Read:
     partition: int
     key: bytes | None
     value: bytes
+    offset: int = 0
+    timestamp_ms: int = 0
 
 
 def new_reader(bootstrap_servers: str) -> Consumer:
@@ -64,7 +69,8 @@ def read_all(bootstrap_servers: str, topic: str) -> list[Read]:
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
                     at_end.add(partition)
                 elif error is None:
-                    found.append(Read(partition, message.key(), message.value() or b""))
+                    at_ms = message.timestamp()[1]
+                    found.append(Read(partition, message.key(), message.value() or b"", message.offset() or 0, at_ms))
             if time.monotonic() > deadline:
                 raise TailraceError(
                     "TAILRACE_HARNESS_FAILED",
@@ -74,6 +80,29 @@ def read_all(bootstrap_servers: str, topic: str) -> list[Read]:
         return found
     finally:
         reader.close()
+
+
+def partitions_of(bootstrap_servers: str, topic: str) -> int:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
+    return len(admin.list_topics(topic, timeout=30).topics[topic].partitions)
+
+
+def compact(bootstrap_servers: str, topics: Iterable[str]) -> None:
+    """Let the broker compact topics as soon as it can: all but the newest seconds keep one record of each key."""
+    wanted = [(ResourceType.TOPIC, topic, name, value) for topic in topics for name, value in COMPACTED_TOPIC.items()]
+    if not wanted:
+        return
+    # Otherwise the cleaner looks every 15 seconds.
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
+    for broker in admin.list_topics(timeout=30).brokers:
+        wanted.append((ResourceType.BROKER, str(broker), "log.cleaner.backoff.ms", "1000"))
+    resources: dict[tuple[ResourceType, str], list[ConfigEntry]] = {}
+    for kind, owner, name, value in wanted:
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resources.setdefault((kind, owner), []).append(entry)
+    changes = [ConfigResource(kind, owner, incremental_configs=entries) for (kind, owner), entries in resources.items()]
+    for change in admin.incremental_alter_configs(changes).values():
+        change.result(timeout=30)
 
 
 def add_partition(bootstrap_servers: str, topic: str) -> int:

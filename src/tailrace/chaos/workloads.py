@@ -1,7 +1,7 @@
 """The queries under test: ordinary PySpark, from one topic to another.
 
 Each output record says in `number` which input record it answers. What a workload must write is in
-`delivery.EXPECTED`, under the same name.
+`expected.EXPECTED`, under the same name.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from tailrace.chaos import adversaries
 
 EXACTLY_ONCE_SINK = "tailrace-kafka"
 SINKS = ("kafka", EXACTLY_ONCE_SINK)
@@ -28,8 +30,40 @@ class Workload:
 
     query: Callable[..., DataFrame]
     readings: int = 1
+    shuffles: int = 1
     row_field: str = "number"
     """What identifies a row of its output."""
+    once: bool = True
+    """Whether an exactly-once sink promises each row once. Otherwise only the last record of a key must be right."""
+    parts: tuple[str, ...] = ()
+    """The names of several queries that write to one topic. The query is given its own."""
+    versions: int = 1
+    """How many variants of the code there are. If several, the query is given the number of one."""
+    compacted: bool = False
+    """Whether its output topic is compacted."""
+
+
+@dataclass(frozen=True)
+class QueryName:
+    """What runs under which sink, written "workload/sink", or "workload.part/sink" if it is one of several queries."""
+
+    workload: str
+    sink: str
+    part: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> QueryName:
+        name, _, sink = text.partition("/")
+        workload, _, part = name.partition(".")
+        return cls(workload, sink, part)
+
+    def __str__(self) -> str:
+        return f"{self.workload}{'.' * bool(self.part)}{self.part}/{self.sink}"
+
+    @property
+    def topic(self) -> str:
+        """Its output topic."""
+        return f"{self.workload}-{self.sink}"
 
 
 def doubled(amount: int) -> int:
@@ -101,16 +135,36 @@ def join(rows: DataFrame, others: DataFrame) -> DataFrame:
 
 
 WORKLOADS = {
-    "stateless": Workload(stateless),
-    "python": Workload(python),
+    "stateless": Workload(stateless, shuffles=0),
+    "python": Workload(python, shuffles=0),
     "aggregation": Workload(aggregation),
     "dedup": Workload(dedup, row_field="id"),
     "processor": Workload(processor),
     "session": Workload(session),
     "join": Workload(join, readings=2),
+    "extremes": Workload(adversaries.extremes),
+    "firsts": Workload(adversaries.firsts),
+    "timers": Workload(adversaries.timers, once=False),
+    "two-shuffles": Workload(adversaries.two_shuffles, shuffles=2, row_field="id", once=False),
+    "two-sources": Workload(adversaries.two_sources, readings=2, row_field="row"),
+    "compacted": Workload(adversaries.compacted, shuffles=0, once=False, compacted=True),
+    "compacted-extremes": Workload(adversaries.extremes, once=False, compacted=True),
+    "shared": Workload(adversaries.shared, parts=("a", "b")),
+    "changing": Workload(adversaries.changing, shuffles=0, once=False, versions=len(adversaries.PARTS_OF_VERSION)),
 }
 # What runs unless others are asked for: figures of one release can be compared with those of another.
 USUAL = ("stateless", "python", "aggregation", "dedup")
+
+
+def queries_of(workload: str, sink: str) -> list[str]:
+    return [str(QueryName(workload, sink, part)) for part in WORKLOADS[workload].parts or ("",)]
+
+
+def rows_of(name: QueryName, version: int, read_input: Callable[[], DataFrame]) -> DataFrame:
+    """What a query writes."""
+    workload = WORKLOADS[name.workload]
+    extra = [name.part] if name.part else [version] if workload.versions > 1 else []
+    return workload.query(*(read_input() for _ in range(workload.readings)), *extra)
 
 
 def read(spark: SparkSession, bootstrap_servers: str, topic: str) -> DataFrame:

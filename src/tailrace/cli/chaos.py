@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +14,10 @@ from tailrace._process.arguments import require_seconds
 from tailrace._process.console import SafeConsole, console
 from tailrace.chaos import ChaosOptions, ChaosView, UsersQuery, report, run_chaos
 from tailrace.chaos.faults import FAULTS
+from tailrace.chaos.pieces import pieces
+from tailrace.chaos.result import told_failures
 from tailrace.chaos.run import plan
+from tailrace.chaos.state_file import has_state, load
 from tailrace.chaos.workloads import SINKS, USUAL, WORKLOADS
 from tailrace.errors import TailraceError
 
@@ -30,15 +34,32 @@ class Workloads(StrEnum):
     session = "session"
     # Not named `join`, which is a method of str.
     stream_join = "join"
+    extremes = "extremes"
+    firsts = "firsts"
+    timers = "timers"
+    two_shuffles = "two-shuffles"
+    two_sources = "two-sources"
+    compacted = "compacted"
+    compacted_extremes = "compacted-extremes"
+    shared = "shared"
+    changing = "changing"
 
 
 def chaos(
+    context: typer.Context,
     script: Annotated[
         Path | None,
         typer.Argument(help="Your own script, instead of the built-in queries.", exists=True, dir_okay=False),
     ] = None,
     arguments: Annotated[list[str] | None, typer.Argument(help="The script's own arguments.")] = None,
     rounds: Annotated[int, typer.Option(min=0, help="Number of faults.")] = 20,
+    piece: Annotated[
+        int, typer.Option(min=1, help="Compare output with input after this many rounds, then start anew.")
+    ] = ChaosOptions.piece,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the state in this folder, and continue the run that is there."),
+    ] = None,
     seconds: Annotated[
         float | None, typer.Option(min=0, help="Start no further round after this many seconds.")
     ] = None,
@@ -53,13 +74,26 @@ def chaos(
     ] = None,
     sink: Annotated[str, typer.Option(help="The sink format of the built-in queries, or `both`.")] = "kafka",
     rate: Annotated[int, typer.Option(min=10, max=5000, help="Records per second.")] = 100,
-    epoch: Annotated[int, typer.Option(min=5, help="Epoch length of the built-in queries, in seconds.")] = 5,
+    epoch: Annotated[
+        int | None,
+        typer.Option(
+            min=5,
+            help="Epoch length of the built-in queries, in seconds.",
+            show_default="5; in long runs also 30",
+        ),
+    ] = None,
     bootstrap_servers: Annotated[str | None, typer.Option(help="Your script's broker.")] = None,
     input_topic: Annotated[str | None, typer.Option("--input", help="The topic your query reads.")] = None,
     output_topic: Annotated[str | None, typer.Option("--output", help="The topic your query writes.")] = None,
     id_field: Annotated[str, typer.Option(help="The JSON field with the record's number, in input and output.")] = "id",
     record: Annotated[str, typer.Option(help="Template of an input record, with $id and $key.")] = UsersQuery.template,
     exactly_once: Annotated[bool, typer.Option("--exactly-once", help="Your query promises no duplicates.")] = False,
+    reference: Annotated[
+        bool,
+        typer.Option(
+            help="Run your query twice more, in micro-batch and without a fault, and compare values and order."
+        ),
+    ] = True,
     patience: Annotated[
         float, typer.Option(min=1, help="Seconds without a new row before missing rows count as lost.")
     ] = 60,
@@ -68,7 +102,7 @@ def chaos(
 ) -> None:
     """Inject faults into a running query, and compare its output with every record sent.
 
-    Without a script, four built-in queries run on an embedded broker. Your own script must run its query from a
+    Without a script, built-in queries run on an embedded broker. Your own script must run its query from a
     checkpoint until it is killed. It is killed and restarted, and must answer every record in the output topic.
     Exit code 0 if the output is what the sink promises, 1 if not.
     """
@@ -76,6 +110,7 @@ def chaos(
     require_seconds("--patience", patience)
     options = ChaosOptions(
         rounds=rounds,
+        piece=piece,
         seconds=seconds,
         seed=seed,
         workloads=_chosen(workload),
@@ -85,26 +120,55 @@ def chaos(
         epoch_s=epoch,
         patience_s=patience,
         yours=_users_query(
-            script, arguments, bootstrap_servers, input_topic, output_topic, id_field, record, exactly_once
+            script, arguments, bootstrap_servers, input_topic, output_topic, id_field, record, exactly_once, reference
         ),
     )
+    if resume is not None:
+        options = _resumed(context, resume, options)
     if dry_run:
-        for planned in plan(options)[0]:
-            print(planned)
+        for each in pieces(options):
+            for planned in plan(each)[0]:
+                print(planned)
         return
-    result = run_chaos(options, ChaosView(console))
+    result = run_chaos(options, ChaosView(console), resume)
     if as_json:
         print(json.dumps(report.to_dict(result), indent=2))
     else:
         report.show(result, SafeConsole())
-    broken = result.broken()
-    if broken:
-        told = "; ".join(f"{query}: {', '.join(texts)}" for query, texts in broken.items())
+    if result.failures:
         raise TailraceError(
             "TAILRACE_GUARANTEE_BROKEN",
-            told,
-            f"repeat it with --seed {seed}; the log of the queries is {result.log}",
+            "\n".join(told_failures(result)),
+            f"repeat a failure with the command below it; logs and summary are in {result.folder}",
         )
+
+
+# What may differ from the command that began a run; the rest is as it was.
+OF_EACH_COMMAND = {"context", "resume", "rounds", "seconds", "patience", "dry_run", "as_json"}
+
+
+def _resumed(context: typer.Context, folder: Path, options: ChaosOptions) -> ChaosOptions:
+    """The options of the run in the folder, if there is one."""
+    if options.yours is not None:
+        raise typer.BadParameter("--resume is for the built-in queries: a script's topics are compared as a whole.")
+    if not has_state(folder):
+        return options
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    before = load(folder).options
+    # The same command again, with all its options, continues as well.
+    changed = [name for name in given - OF_EACH_COMMAND if _differs(name, options, before)]
+    if changed:
+        raise typer.BadParameter(
+            f"the run in {folder} began with another --{changed[0]}; omit it, or name another folder."
+        )
+    rounds = options.rounds if "rounds" in given else before.rounds
+    return replace(before, rounds=rounds, seconds=options.seconds, patience_s=options.patience_s)
+
+
+def _differs(name: str, options: ChaosOptions, before: ChaosOptions) -> bool:
+    field = {"workload": "workloads", "sink": "sinks", "fault": "faults", "epoch": "epoch_s"}.get(name, name)
+    return bool(getattr(options, field, None) != getattr(before, field, None))
 
 
 def _chosen(workloads: list[Workloads] | None) -> tuple[str, ...]:
@@ -122,6 +186,7 @@ def _users_query(
     id_field: str,
     template: str,
     exactly_once: bool,
+    reference: bool,
 ) -> UsersQuery | None:
     if script is None:
         return None
@@ -136,6 +201,7 @@ def _users_query(
         id_field=id_field,
         template=template,
         exactly_once=exactly_once,
+        reference=reference,
     )
 
 

@@ -68,6 +68,17 @@ def test_a_query_that_loses_and_doubles_rows_is_caught(yours: UsersQuery) -> Non
     assert {text.split(":")[0].split(" ", 1)[1] for text in delivery["broken"]} == {"lost", "duplicates"}
 
 
+def test_wrong_values_of_a_users_query_are_caught(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    """Every record is answered, but after the kill with another value than in the references."""
+    stale = wrong_query(kafka, tmp_path, "stale")
+    result = run_silently(ChaosOptions(rounds=1, faults=("driver-kill",), patience_s=30, yours=stale))
+    tally = result.queries["yours"]
+    assert "the values of" in tally.reference
+    assert (tally.counts["lost"], tally.counts["unknown"], tally.counts["out_of_order"]) == (0, 0, 0)
+    assert tally.counts["wrong"]
+    assert tally.counts["keys"] == 20
+
+
 @pytest.mark.timeout(1500)
 def test_every_fault_once() -> None:
     rounds = sum(fault.kind.weight for fault in FAULTS.values())

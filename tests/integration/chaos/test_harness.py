@@ -90,3 +90,36 @@ def test_nothing_is_left_behind(sign: signal.Signals, code: int, tmp_path: Path)
     assert harness.wait(timeout=60) == code
     until(lambda: not any(alive(pid) for pid in started), "all its processes are gone", within_s=60)
     until(lambda: not list(tmp_path.glob("tailrace-*")), "its data is gone", within_s=90)
+
+
+def test_a_killed_run_is_continued(tmp_path: Path) -> None:
+    """SIGKILL when one of two pieces is done: the other one is left."""
+    folder = tmp_path / "run"
+    how = ("--rounds", "2", "--piece", "1", "--workload", "stateless", "--fault", "query-stop", "--resume", str(folder))
+    harness = subprocess.Popen(
+        tailrace_command("chaos", *how),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+
+    def pieces() -> list[dict[str, object]]:
+        state = folder / "state.json"
+        return json.loads(state.read_text())["pieces"] if state.exists() else []
+
+    first = until(pieces, "the first piece is saved", within_s=240)
+    harness.kill()
+    harness.wait()
+    assert len(first) == 1, "the second takes longer than it takes to see the first"
+    ran = tailrace_cli("chaos", "--resume", str(folder), "--json", timeout_s=300)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["guarantees_held"]
+    assert [each["seed"] for each in found["pieces"]] == [7, 8]
+    assert len(found["rounds"]) == 2
+    assert pieces()[0] == first[0], "it was not run again"
+    assert found["queries"]["stateless/kafka"]["sent"] == sum(
+        piece["tallies"]["stateless/kafka"]["counts"]["sent"]  # type: ignore[index]
+        for piece in pieces()
+    )
+    assert "query-stop | 2 |" in (folder / "summary.md").read_text()

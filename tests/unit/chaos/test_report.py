@@ -10,10 +10,10 @@ from rich.console import Console
 
 from tailrace.chaos import ChaosOptions, ChaosResult, report
 from tailrace.chaos.delivery import Delivery
-from tailrace.chaos.run import Round
+from tailrace.chaos.result import PieceResult, Round, Tally
 from tailrace.chaos.schedule import Planned
 
-OPTIONS = ChaosOptions(sinks=("kafka", "tailrace-kafka"))
+OPTIONS = ChaosOptions(sinks=("kafka", "tailrace-kafka"), epoch_s=5)
 
 
 @pytest.fixture
@@ -27,8 +27,10 @@ def result() -> ChaosResult:
             (3, "broker-stop", 1.0, {}),
         )
     ]
-    delivery = {query: Delivery(1000, 1000, 1003, duplicates=[7, 8, 9], out_of_order=[]) for query in OPTIONS.queries}
-    return ChaosResult(OPTIONS, rounds, delivery, {"executor-kill": "no cluster"}, 100.0, Path("chaos.log"))
+    delivery = Delivery(1000, 1000, 1003, duplicates=[7, 8, 9], out_of_order=[])
+    tallies = {query: Tally.of(delivery, OPTIONS.promise_of(query)) for query in OPTIONS.queries}
+    piece = PieceResult(OPTIONS, rounds, tallies, {"executor-kill": "no cluster"}, 100.0, Path("chaos.log"))
+    return ChaosResult(OPTIONS, [piece])
 
 
 def test_the_verdict_depends_on_the_promise(result: ChaosResult) -> None:
@@ -57,6 +59,14 @@ def test_the_dictionary_has_counts_and_examples(result: ChaosResult) -> None:
 
 
 def test_a_run_without_a_fault(result: ChaosResult) -> None:
-    calm = ChaosResult(OPTIONS, [], result.deliveries, {}, 10.0, Path("chaos.log"))
+    calm = ChaosResult(OPTIONS, [PieceResult(OPTIONS, [], result.queries, {}, 10.0, Path("chaos.log"))])
     report.show(calm, Console(file=io.StringIO()))
     assert report.to_dict(calm)["start_s"] == {}
+
+
+def test_a_failure_says_how_to_repeat_it(result: ChaosResult) -> None:
+    printed = io.StringIO()
+    report.show(result, Console(file=printed, width=80))
+    command = "tailrace chaos --rounds 20 --seed 7 --epoch 5 --sink both --workload stateless --workload python"
+    assert command in printed.getvalue()
+    assert report.to_dict(result)["pieces"][0]["repeat"].startswith(command)

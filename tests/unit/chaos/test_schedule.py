@@ -11,10 +11,13 @@ import pytest
 
 from tailrace import TailraceError
 from tailrace.chaos import ChaosOptions, UsersQuery
+from tailrace.chaos.expected import EXPECTED
 from tailrace.chaos.faults import FAULTS, MOST_PARTITIONS
 from tailrace.chaos.run import plan
 from tailrace.chaos.schedule import LONGEST_CALM_S, Kind, draw
 from tailrace.chaos.testbed_setup import PARTITIONS
+from tailrace.chaos.workloads import WORKLOADS
+from tailrace.cli.chaos import Workloads
 from tests.helpers.processes import tailrace as tailrace_cli
 from tests.helpers.tree import ROOT
 
@@ -54,7 +57,8 @@ def test_times_are_within_their_bounds() -> None:
 def test_it_is_printed_without_running_anything() -> None:
     printed = tailrace_cli("chaos", "--dry-run", "--rounds", "40", "--seed", "11")
     assert printed.returncode == 0, printed.stderr
-    assert printed.stdout.splitlines() == [str(planned) for planned in plan(ChaosOptions(rounds=40, seed=11))[0]]
+    expected = [plan(ChaosOptions(rounds=20, seed=seed))[0] for seed in (11, 12)]
+    assert printed.stdout.splitlines() == [str(planned) for piece in expected for planned in piece]
 
 
 YOURS = ChaosOptions(yours=UsersQuery(Path("app.py"), (), "127.0.0.1:1", "in", "out"))
@@ -93,6 +97,18 @@ def test_a_mistyped_command(arguments: tuple[str, ...]) -> None:
 
 
 def test_every_fault_is_documented() -> None:
-    page = (ROOT / "docs/operate/chaos.md").read_text()
-    rows = dict(re.findall(r"^\| `([a-z-]+-[a-z-]+|restarts)` \| (.*) \|$", page, re.MULTILINE))
+    rows = table("Faults")
     assert {name: what.replace("`", "") for name, what in rows.items()} == {f.name: f.what for f in FAULTS.values()}
+
+
+def test_every_query_is_documented_and_has_a_judge() -> None:
+    assert table("Built-in queries").keys() == WORKLOADS.keys()
+    assert WORKLOADS.keys() - {"changing"} == EXPECTED.keys() - {"yours"}, "compare_changes judges that one"
+    assert {each.value for each in Workloads} == {"all", *WORKLOADS}
+
+
+def table(section: str) -> dict[str, str]:
+    """The table of a section of the page, by its first column."""
+    page = (ROOT / "docs/operate/chaos.md").read_text()
+    text = page.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
+    return dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", text, re.MULTILINE))
