@@ -126,6 +126,7 @@ class InstallationError(TailraceError):
             "TAILRACE_DASHBOARD_NOT_INSTALLED",
             "TAILRACE_EXTRA_MISSING",
             "TAILRACE_JARS_UNREACHABLE",
+            "TAILRACE_JAR_CHANGED",
             "TAILRACE_JAVA_MISSING",
             "TAILRACE_JAVA_TOO_OLD",
             "TAILRACE_PLUGIN_MISSING",

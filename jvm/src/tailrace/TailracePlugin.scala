@@ -8,6 +8,7 @@ import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.internals.Allowlist
 import org.apache.spark.sql.tailrace.epoch.drain.{DrainPoll, Drains, WhichDrains}
 import org.apache.spark.sql.tailrace.metrics.{EpochJobs, LiveFigures, Report, Reporter}
+import org.apache.spark.sql.tailrace.operators.python.WorkerSockets
 
 /**
  * Tailrace's entry point in the driver and the executors. Spark refuses to start if this class is missing, but only
@@ -19,6 +20,8 @@ class TailracePlugin extends SparkPlugin {
 }
 
 private class TailraceDriverPlugin extends DriverPlugin {
+  private var sockets: Option[WorkerSockets] = None
+
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
     Handshake.check(plugin.conf.getOption(TailraceConf.ClientVersion.key), SPARK_VERSION)
     TailraceConf.check(plugin.conf.getAll)
@@ -26,7 +29,8 @@ private class TailraceDriverPlugin extends DriverPlugin {
     LiveFigures.reset()
     Drains.reset()
     context.addSparkListener(new EpochJobs)
-    Collections.emptyMap()
+    sockets = WorkerSockets.open(plugin.conf)
+    if (sockets.isDefined) Collections.singletonMap(WorkerSockets.PrivateKey, "true") else Collections.emptyMap()
   }
 
   override def receive(message: Any): AnyRef = message match {
@@ -37,14 +41,21 @@ private class TailraceDriverPlugin extends DriverPlugin {
     case _ => null
   }
 
-  override def shutdown(): Unit = LiveFigures.reset()
+  override def shutdown(): Unit = {
+    LiveFigures.reset()
+    sockets.foreach(_.delete())
+  }
 }
 
 private class TailraceExecutorPlugin extends ExecutorPlugin {
   private var reporter: Option[Reporter] = None
   private var drainPoll: Option[DrainPoll] = None
+  private var sockets: Option[WorkerSockets] = None
 
   override def init(context: PluginContext, settings: JMap[String, String]): Unit = {
+    if (settings.containsKey(WorkerSockets.PrivateKey)) {
+      sockets = WorkerSockets.openInExecutor(context)
+    }
     reporter = Some(new Reporter(context))
     reporter.foreach(_.start())
     drainPoll = Some(new DrainPoll(context))
@@ -54,5 +65,6 @@ private class TailraceExecutorPlugin extends ExecutorPlugin {
   override def shutdown(): Unit = {
     drainPoll.foreach(_.stop())
     reporter.foreach(_.stop())
+    sockets.foreach(_.delete())
   }
 }

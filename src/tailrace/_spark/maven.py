@@ -10,7 +10,8 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 
 from tailrace._process.console import working
@@ -33,6 +34,8 @@ class JarSet:
     coordinates: tuple[str, ...]
     transitive: bool
     variable: str
+    sha256: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """By file name, for our own defaults: a repository or a cache must give the very files that were tested."""
 
     def pinned(self) -> JarSet:
         override = os.environ.get(self.variable)
@@ -40,6 +43,8 @@ class JarSet:
             return self
         return JarSet(self.name, tuple(part.strip() for part in override.split(",")), self.transitive, self.variable)
 
+
+_SHA256 = json.loads((resources.files(__package__) / "jar_hashes.json").read_text(encoding="utf-8"))
 
 # Resolved one by one: the newest published connector and token provider that run on Spark 4.3.0, and the client
 # and pool that they were built with.
@@ -53,6 +58,7 @@ KAFKA_CONNECTOR = JarSet(
     ),
     transitive=False,
     variable="TAILRACE_KAFKA_CONNECTOR",
+    sha256=_SHA256["Kafka connector"],
 )
 
 # slf4j-simple writes the broker's log to its standard error, which goes to the log file.
@@ -61,6 +67,7 @@ KAFKA_BROKER = JarSet(
     coordinates=("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
     transitive=True,
     variable="TAILRACE_KAFKA_BROKER",
+    sha256=_SHA256["Apache Kafka broker"],
 )
 
 
@@ -90,9 +97,9 @@ def cached(jar_set: JarSet, ivy: IvyOptions) -> list[Path] | None:
     """The jars of an earlier resolution, if all of them are still there."""
     try:
         index = json.loads(_index_file(jar_set.pinned(), ivy).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        jars = [Path(jar) for jar in index["jars"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    jars = [Path(jar) for jar in index["jars"]]
     return jars if jars and all(jar.is_file() for jar in jars) else None
 
 
@@ -105,8 +112,25 @@ def resolve(jar_set: JarSet, ivy: IvyOptions | None = None) -> list[Path]:
         if jars is None:
             with working(f"Fetching {wanted.name} ({', '.join(wanted.coordinates)})"):
                 jars = _download(wanted, ivy)
+            _require_known(wanted, jars)
             _index_file(wanted, ivy).write_text(json.dumps({"jars": [str(jar) for jar in jars]}), encoding="utf-8")
+        else:
+            _require_known(wanted, jars)
         return jars
+
+
+def _require_known(jar_set: JarSet, jars: list[Path]) -> None:
+    """Refuse a jar that is not the one that was tested, before Spark runs it."""
+    for jar in jars if jar_set.sha256 else []:
+        with jar.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != jar_set.sha256.get(jar.name):
+            raise TailraceError(
+                "TAILRACE_JAR_CHANGED",
+                f"{jar} is not the file that this version of Tailrace was tested with (its SHA-256 is {found}).",
+                "delete it and run again. If it comes back, the repository serves another file: find out why, "
+                f"or set the environment variable {jar_set.variable} to the coordinates that you trust.",
+            )
 
 
 def _index_file(jar_set: JarSet, ivy: IvyOptions) -> Path:

@@ -111,6 +111,7 @@ class QueryStarted(Tagged):
     id: str
     name: str | None
     at_ms: int
+    real_time: bool
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ class QueryPlanned(Tagged):
     run: str
     epoch_ms: int | None
     stages: tuple[StageShape, ...]
+    timed: bool
+    """If not, no task reports what it reads."""
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable
 
 from tailrace.contract.codec import from_json
 from tailrace.contract.live_figures import LiveFiguresMessage, QueryTerminated
 from tailrace.contract.snapshot import Application, History, QueryFigures, Snapshot
+from tailrace.monitor.clock import SteadyClock
 from tailrace.monitor.executors import ExecutorMonitor
 from tailrace.monitor.findings import find
 from tailrace.monitor.histogram import Histogram
@@ -35,8 +35,9 @@ class ApplicationMonitor:
     Only that thread fetches: a fetched message is gone from the JVM, and a Ctrl-C on a user's thread must not lose it.
     """
 
-    def __init__(self, take: Callable[[], str], application: Application) -> None:
+    def __init__(self, take: Callable[[], str], application: Application, clock: SteadyClock | None = None) -> None:
         self._take = take
+        self._clock = clock or SteadyClock()
         self._application = application
         self._queries: dict[str, QueryMonitor] = {}
         self._executors: dict[str, ExecutorMonitor] = {}
@@ -67,9 +68,9 @@ class ApplicationMonitor:
 
     def fetch(self) -> None:
         """One round, on the calling thread."""
-        now = time.time()
+        now = self._clock.now()
         try:
-            message = from_json(LiveFiguresMessage, self._take())
+            message = self._clock.on_this_clock(from_json(LiveFiguresMessage, self._take()))
         except SessionEndedError:
             self._stopped = True
             with self._lock:
@@ -91,7 +92,7 @@ class ApplicationMonitor:
         """The application: figures of all queries, without history."""
         with self._lock:
             if self._snapshot is None:
-                now = time.time()
+                now = self._clock.now()
                 self._snapshot = Snapshot(
                     at=now,
                     application=self._application,
@@ -112,10 +113,10 @@ class ApplicationMonitor:
             return query.history() if query is not None else None
 
     def query(self, run_id: str) -> QueryFigures | None:
-        """One query's figures; None if there is no such real-time query."""
+        """One query's figures; None if there is no such real-time query, or if its rows are not timed."""
         with self._lock:
             found = self._queries.get(run_id)
-            return self._with_findings(found, time.time()) if found is not None and found.is_real_time else None
+            return self._with_findings(found, self._clock.now()) if found is not None and found.is_timed else None
 
     def histogram(self, run_id: str, figure: str, window: str) -> Histogram:
         with self._lock:

@@ -43,7 +43,7 @@ class Measurement:
     def __init__(self, monitor: ApplicationMonitor, query: StreamingQuery) -> None:
         self._monitor = monitor
         self._query = query
-        self._begun = time.time()
+        self._begun = time.monotonic()
         self._ended: float | None = None
         self._measured: Measured = monitor.begin_measuring(str(query.runId))
         self._final: Latency | None = None
@@ -58,13 +58,13 @@ class Measurement:
 
     def _end(self) -> None:
         self._monitor.end_measuring(str(self._query.runId), self._measured)
-        self._ended = time.time()
+        self._ended = time.monotonic()
         self._final = self._report()
 
     def _report(self) -> Latency:
         figures = _figures(self._monitor, self._query)
         measured = self._monitor.measured(self._measured)
-        seconds = (self._ended or time.time()) - self._begun
+        seconds = (self._ended or time.monotonic()) - self._begun
         distributions = {name: histogram.distribution() for name, histogram in measured.figures.items()}
         window = query_window(seconds, measured.rows_in, measured.rows_out, distributions)
         figures = replace(figures, windows={**figures.windows, "measured": window})

@@ -55,10 +55,13 @@ class QueryMonitor:
         self.ended_at: float | None = None
         self.error: str | None = None
         self.is_real_time = False
+        self.is_timed = False
         self.epochs = Epochs()
         self._traffic = Traffic(now)
         self._lag = Lag()
         self._is_warming = False
+        self._is_planned = False
+        self._is_launched = False
         self._warm_from = 0
         self._stages: tuple[StageShape, ...] = ()
         self._state: tuple[StateFigures, ...] = ()
@@ -73,9 +76,11 @@ class QueryMonitor:
         match event:
             case QueryStarted():
                 self.id, self.name = event.id, event.name
+                self.is_real_time = self.is_real_time or event.real_time
                 self._traffic.started_at = event.at_ms / 1000
             case QueryPlanned():
-                self.is_real_time = True
+                self.is_real_time, self.is_timed = True, event.timed
+                self._is_planned = True
                 self._stages = event.stages
                 if event.epoch_ms is not None:
                     self.epochs.duration_s = event.epoch_ms / 1000
@@ -87,6 +92,7 @@ class QueryMonitor:
             case WarmupChanged():
                 self._is_warming, self._warm_from = event.warming, event.epoch
             case EpochLaunched():
+                self._is_launched = True
                 self.epochs.launched(event.epoch, event.at_ms * 1000)
             case EpochFinished():
                 self.epochs.finished(event.epoch, event.at_ms * 1000)
@@ -168,6 +174,9 @@ class QueryMonitor:
     @property
     def _is_young(self) -> bool:
         """True in the first, short epochs, and in the first seconds of reading if no row has come yet."""
+        if self._is_planned and not self.is_timed:
+            # Nobody reports what is read; the tasks of an epoch are the last that is known.
+            return self._is_warming or not self._is_launched
         began = self._first_read_at
         return (
             self._is_warming

@@ -171,7 +171,7 @@ def series(figure: str, micros: list[int], partition: int = 0, topic: str = "in"
 
 def running_query(now: float = 100.0) -> QueryMonitor:
     query = QueryMonitor("run", now)
-    query.apply_event(QueryPlanned("run", None, (StageShape(0, (), (), (), None, None),)))
+    query.apply_event(QueryPlanned("run", None, (StageShape(0, (), (), (), None, None),), timed=True))
     return query
 
 
@@ -303,7 +303,7 @@ def message(*events: QueryEvent, series: tuple[SeriesUpdate, ...] = (), written:
 
 
 def plan(run: str = "r") -> QueryPlanned:
-    return QueryPlanned(run, 5000, ())
+    return QueryPlanned(run, 5000, (), timed=True)
 
 
 class TestApplication:
@@ -346,7 +346,7 @@ class TestApplication:
         told = [message(plan("long"))]
         for number in range(2 * KEPT_ENDED_QUERIES):
             told.append(message(plan(f"short {number}"), QueryTerminated(f"short {number}", None)))
-            told.append(message(QueryStarted(f"batch {number}", "i", None, 1_794_800_000_000)))
+            told.append(message(QueryStarted(f"batch {number}", "i", None, 1_794_800_000_000, real_time=False)))
             told.append(message(QueryTerminated(f"batch {number}", None)))
         told.append(message(QueryTerminated("long", "boom")))
         monitor = ApplicationMonitor(lambda: told.pop(0), APPLICATION)
@@ -357,7 +357,7 @@ class TestApplication:
         assert len(kept) == KEPT_ENDED_QUERIES
 
     def test_queries_that_are_not_real_time_are_skipped(self) -> None:
-        started = message(QueryStarted("r", "i", None, 1_794_800_000_000))
+        started = message(QueryStarted("r", "i", None, 1_794_800_000_000, real_time=False))
         monitor = ApplicationMonitor(lambda: started, APPLICATION)
         monitor.fetch()
         assert monitor.snapshot().queries == ()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tailrace import TailraceError
 from tailrace._spark import maven
-from tailrace._spark.maven import KAFKA_CONNECTOR, IvyOptions, JarSet
+from tailrace._spark.maven import KAFKA_BROKER, KAFKA_CONNECTOR, IvyOptions, JarSet
 from tests.helpers.processes import tailrace as tailrace_cli
 
 # A settings file of the user's that knows one repository, where nobody listens.
@@ -50,12 +52,63 @@ def test_what_was_resolved_once_needs_no_network_and_no_java(
     jar = tmp_path / "some.jar"
     jar.touch()
     monkeypatch.setattr(maven, "_download", lambda *_: [jar])
-    assert maven.resolve(KAFKA_CONNECTOR, no_network) == [jar]
+    wanted = replace(KAFKA_CONNECTOR, sha256={jar.name: hashlib.sha256(b"").hexdigest()})
+    assert maven.resolve(wanted, no_network) == [jar]
     monkeypatch.undo()
     monkeypatch.setenv("TAILRACE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    assert maven.resolve(KAFKA_CONNECTOR, no_network) == [jar]
+    assert maven.resolve(wanted, no_network) == [jar]
     jar.unlink()
+    assert maven.cached(wanted, no_network) is None
+
+
+def test_the_default_jars_are_those_that_were_tested() -> None:
+    for wanted in (KAFKA_CONNECTOR, KAFKA_BROKER):
+        jars = maven.resolve(wanted)
+        assert {jar.name for jar in jars} == set(wanted.sha256)
+
+
+def test_a_download_that_is_not_the_tested_jar(
+    no_network: IvyOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = tmp_path / next(iter(KAFKA_CONNECTOR.sha256))
+    forged.write_bytes(b"not what was tested")
+    monkeypatch.setattr(maven, "_download", lambda *_: [forged])
+    for _ in range(2):
+        with pytest.raises(TailraceError) as failure:
+            maven.resolve(KAFKA_CONNECTOR, no_network)
+        assert failure.value.code == "TAILRACE_JAR_CHANGED"
+        assert str(forged) in failure.value.problem
+    monkeypatch.setattr(maven, "_download", lambda *_: [tmp_path / "additional.jar"])
+    (tmp_path / "additional.jar").touch()
+    with pytest.raises(TailraceError, match="TAILRACE_JAR_CHANGED"):
+        maven.resolve(KAFKA_CONNECTOR, no_network)
+
+
+def test_a_cached_jar_that_was_changed(no_network: IvyOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar = tmp_path / "some.jar"
+    jar.write_bytes(b"as it was")
+    wanted = replace(KAFKA_CONNECTOR, sha256={jar.name: hashlib.sha256(b"as it was").hexdigest()})
+    monkeypatch.setattr(maven, "_download", lambda *_: [jar])
+    assert maven.resolve(wanted, no_network) == [jar]
+    jar.write_bytes(b"as it is now")
+    with pytest.raises(TailraceError, match="TAILRACE_JAR_CHANGED"):
+        maven.resolve(wanted, no_network)
+
+
+def test_coordinates_of_the_users_own_are_his_to_trust(
+    no_network: IvyOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jar = tmp_path / "own.jar"
+    jar.touch()
+    monkeypatch.setenv(KAFKA_CONNECTOR.variable, "org.example:own:1")
+    monkeypatch.setattr(maven, "_download", lambda *_: [jar])
+    assert maven.resolve(KAFKA_CONNECTOR, no_network) == [jar]
+
+
+@pytest.mark.parametrize("index", ["[" * 100_000, "{}", "[]", "null", '{"jars": 1}', "\x00"])
+def test_an_index_that_is_none(index: str, no_network: IvyOptions) -> None:
+    maven._index_file(KAFKA_CONNECTOR, no_network).write_text(index)
     assert maven.cached(KAFKA_CONNECTOR, no_network) is None
 
 

@@ -42,7 +42,8 @@ private[epoch] object PrepareEpoch {
         latency = Option.when(settings.timesRows)(EpochLatency.registered(plan.session.sparkContext)),
         replayed = written.flatMap(_.replayed))
     }
-    id.filter(_ => tracking.exists(_.isTimed)).foreach(registerFigures(_, plan, operators))
+    // Also if no row is timed: readiness and drains are about every real-time query.
+    id.foreach(registerFigures(_, plan, operators, timed = tracking.exists(_.isTimed)))
     val isShort = id.exists(isOneOfTheFirst(_, settings.shortEpochs))
 
     EpochContext(
@@ -87,9 +88,9 @@ private[epoch] object PrepareEpoch {
     case _ => false
   }
 
-  private def registerFigures(id: EpochId, plan: SparkPlan, operators: SparkPlan): Unit = {
+  private def registerFigures(id: EpochId, plan: SparkPlan, operators: SparkPlan, timed: Boolean): Unit = {
     val durationMs = plan.collectFirst { case scan: RealTimeStreamScanExec => scan.batchDurationMs }
-    LiveFigures.planned(id.run, durationMs, new Stages(operators).shapes)
+    LiveFigures.planned(id.run, durationMs, new Stages(operators).shapes, timed)
   }
 
   /**

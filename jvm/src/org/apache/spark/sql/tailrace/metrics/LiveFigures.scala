@@ -59,10 +59,10 @@ object LiveFigures {
   }
 
   /** An epoch of a real-time run is about to be planned. Reported only if it differs from the previous one. */
-  def planned(run: String, epochMs: Option[Long], stages: Seq[StageShape]): Unit = synchronized {
+  def planned(run: String, epochMs: Option[Long], stages: Seq[StageShape], timed: Boolean): Unit = synchronized {
     if (!shapes.get(run).contains(stages)) {
       shapes(run) = stages
-      add(QueryPlanned(run, epochMs, stages))
+      add(QueryPlanned(run, epochMs, stages, timed))
     }
   }
 
@@ -96,8 +96,9 @@ object LiveFigures {
     add(EpochFinished(run, epoch, atMs))
   }
 
-  def started(event: QueryStartedEvent): Unit = synchronized {
-    add(QueryStarted(event.runId.toString, event.id.toString, Option(event.name), millis(event.timestamp)))
+  /** A query may take long to plan its first epoch: whether it is a real-time query is known before. */
+  def started(event: QueryStartedEvent, realTime: Boolean): Unit = synchronized {
+    add(QueryStarted(event.runId.toString, event.id.toString, Option(event.name), millis(event.timestamp), realTime))
   }
 
   def progressed(event: QueryProgressEvent): Unit = synchronized {

@@ -54,9 +54,12 @@ sealed trait QueryEvent extends Tagged {
   def run: String
 }
 
-final case class QueryStarted(run: String, id: String, name: Option[String], atMs: Long) extends QueryEvent
+final case class QueryStarted(run: String, id: String, name: Option[String], atMs: Long, realTime: Boolean)
+    extends QueryEvent
 
-final case class QueryPlanned(run: String, epochMs: Option[Long], stages: Seq[StageShape]) extends QueryEvent
+/** An epoch was planned. If its rows are not timed, no task reports what it reads. */
+final case class QueryPlanned(run: String, epochMs: Option[Long], stages: Seq[StageShape], timed: Boolean)
+    extends QueryEvent
 
 final case class ReadingStarted(run: String, partitions: Seq[PartitionStart]) extends QueryEvent
 
