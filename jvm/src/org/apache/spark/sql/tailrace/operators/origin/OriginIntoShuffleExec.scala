@@ -1,10 +1,12 @@
 package org.apache.spark.sql.tailrace.operators.origin
 
+import org.apache.spark.TaskContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.tailrace.internals.LostShufflePeer
 import org.apache.spark.sql.tailrace.metrics.{MicroClock, StageProbe}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, Ordinals, OriginTag}
 
@@ -25,6 +27,7 @@ case class OriginIntoShuffleExec(child: SparkPlan, stage: Int, everyRow: Boolean
     val (columns, ownStage, isTimed) = (child.output, stage, timed)
     val (exact, always) = (everyRow, everyRow || !OriginTag.hasSpareBit(columns.length))
     child.execute().mapPartitionsInternal { rows =>
+      LostShufflePeer.awaitCauseOfLostReader(TaskContext.get())
       new IntoShuffle(rows, columns, always, exact, if (isTimed) StageProbe.ofThisTask(ownStage) else null)
     }
   }

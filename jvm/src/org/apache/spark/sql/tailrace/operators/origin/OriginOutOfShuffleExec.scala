@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder, UnsafeRow}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
-import org.apache.spark.sql.tailrace.internals.LostShuffleWriter
+import org.apache.spark.sql.tailrace.internals.LostShufflePeer
 import org.apache.spark.sql.tailrace.metrics.{MicroClock, StageProbe}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, OriginTag, ReplayedRows, ReplayOrder, SourcePartitions}
 
@@ -50,8 +50,8 @@ private final class OutOfShuffle(rows: Iterator[InternalRow], current: CurrentRo
     val more =
       try rows.hasNext
       catch {
-        case failure: SparkException if LostShuffleWriter.isBehind(failure) =>
-          LostShuffleWriter.letItSpeak()
+        case failure: SparkException if LostShufflePeer.isWriter(failure) =>
+          LostShufflePeer.awaitCause()
           throw failure
       }
     if (!more) {
