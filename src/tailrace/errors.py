@@ -16,6 +16,10 @@ subclass to handle one situation:
 | `DashboardUnreachableError` | no dashboard answers at that address |
 
 `TailraceError(code, problem, fix)` creates the class that belongs to the code, as `OSError` does with its number.
+
+All of them are a `PySparkException`. A `QueryRefusedError` is also an `AnalysisException` and an
+`IllegalArgumentException`, because Spark refuses queries with these two; a `ConfigurationError` is an
+`IllegalArgumentException`.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 
 __all__ = [
     "BrokerError",
@@ -52,6 +56,7 @@ class TailraceError(PySparkException):
     """
 
     codes: ClassVar[frozenset[str]] = frozenset()
+    sql_state: ClassVar[str | None] = None
     _class_of: ClassVar[dict[str, type[TailraceError]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -61,20 +66,25 @@ class TailraceError(PySparkException):
         return super().__new__(TailraceError._class_of.get(code, cls) if cls is TailraceError else cls)
 
     def __init__(self, code: str, problem: str, fix: str) -> None:
-        super().__init__(message=f"[{code}] {problem}\nFix: {fix}")
+        super().__init__(
+            message=f"{problem}\nFix: {fix}", errorClass=code, messageParameters={"problem": problem, "fix": fix}
+        )
+        self.args = code, problem, fix
         self.code = code
         self.problem = problem
         self.fix = fix
-
-    def __str__(self) -> str:
-        return f"[{self.code}] {self.problem}\nFix: {self.fix}"
+        # Spark's errors from the JVM have it, and programs read it.
+        self._desc = str(self)
 
     def __reduce__(self) -> tuple[type[TailraceError], tuple[str, str, str]]:
         return type(self), (self.code, self.problem, self.fix)
 
-    def getCondition(self) -> str:
-        """Return the error's code, as PySpark's exceptions do."""
-        return self.code
+    def getSqlState(self) -> str | None:
+        """Return the SQLSTATE of the class, as PySpark's exceptions do; None if it has none."""
+        return self.sql_state
+
+    def getBreakingChangeInfo(self) -> None:
+        """Return None: only Spark's own errors have it."""
 
     @classmethod
     def find_in(cls, text: str) -> TailraceError | None:
@@ -88,7 +98,7 @@ class TailraceError(PySparkException):
         return TailraceError(code[1], problem.strip(), rest[: end.start() if end else None].strip())
 
 
-class ConfigurationError(TailraceError):
+class ConfigurationError(TailraceError, IllegalArgumentException):
     """An argument, a setting or the session is wrong. The same call fails again until that is changed."""
 
     codes = frozenset(
@@ -136,11 +146,13 @@ class InstallationError(TailraceError):
     )
 
 
-class QueryRefusedError(TailraceError):
+class QueryRefusedError(TailraceError, AnalysisException, IllegalArgumentException):
     """`start()` refuses the query: it cannot run in Real-Time Mode as it is.
 
     The code is that of the finding, or `TAILRACE_CHECK_FAILED` if there are several. `tailrace.check` lists them all.
     """
+
+    sql_state = "0A000"  # a feature is not supported, as in Spark's own refusals
 
     codes = frozenset(
         {

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import copy
 import pickle
 
 import pytest
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 
 from tailrace import errors
 from tailrace.errors import BrokerError, DrainError, NothingToDrainError, QueryRefusedError, TailraceError
@@ -35,6 +37,32 @@ def test_errors_survive_pickling() -> None:
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is QueryRefusedError
     assert str(again) == str(error)
+
+
+def test_it_reads_as_an_error_of_spark() -> None:
+    error: PySparkException = TailraceError("TAILRACE_BROKER_UNREACHABLE", "it is away.", "start it.")
+    assert error.getCondition() == "TAILRACE_BROKER_UNREACHABLE"
+    with pytest.warns(FutureWarning, match="getCondition"):
+        assert error.getErrorClass() == "TAILRACE_BROKER_UNREACHABLE"
+    assert error.getMessageParameters() == {"problem": "it is away.", "fix": "start it."}
+    text = "[TAILRACE_BROKER_UNREACHABLE] it is away.\nFix: start it."
+    assert str(error) == error.getMessage() == getattr(error, "_desc", None) == text
+    assert repr(error) == "BrokerError('TAILRACE_BROKER_UNREACHABLE', 'it is away.', 'start it.')"
+    assert error.getQueryContext() == []
+    assert error.getSqlState() is None
+    assert error.getBreakingChangeInfo() is None
+
+
+@pytest.mark.parametrize("kind", [AnalysisException, IllegalArgumentException])
+def test_a_refusal_is_caught_as_that_of_spark(kind: type[PySparkException]) -> None:
+    with pytest.raises(kind) as refused:
+        raise TailraceError("TAILRACE_UNSUPPORTED_SINK", problem="it cannot.", fix="use another.")
+    assert type(refused.value) is QueryRefusedError
+    assert refused.value.getSqlState() == "0A000"
+    for again in (pickle.loads(pickle.dumps(refused.value)), copy.copy(refused.value)):
+        assert type(again) is QueryRefusedError
+        assert (again.code, again.problem, again.fix) == ("TAILRACE_UNSUPPORTED_SINK", "it cannot.", "use another.")
+        assert repr(again) == repr(refused.value)
 
 
 def test_each_class_is_documented_and_each_code_has_one() -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from pyspark.serializers import CPickleSerializer, SpecialLengths, write_int
@@ -44,10 +46,13 @@ WITH_STATE = frozenset(
 )
 
 _worker: Any = importlib.import_module("pyspark.worker")
+_util: Any = importlib.import_module("pyspark.util")
 _original_invoke = _worker.invoke_udf
 _original_read_udfs = _worker.read_udfs
 _original_read_command = _worker.read_command
 _original_report = _worker.handle_worker_exception
+_original_simplify = _util.try_simplify_traceback
+_internal_folders = (str(Path(_util.__file__).parent), str(Path(__file__).parent))
 
 _task_output: IO[bytes]
 _rows_of_task: RowByRow | ProcessorTask | None
@@ -174,6 +179,7 @@ def patch_worker() -> None:
     _worker.read_udfs = _read_udfs
     _worker.read_command = _read_command
     _worker.handle_worker_exception = _report
+    _util.try_simplify_traceback = _simplify_traceback
 
 
 def _invoke_udf(message_receiver: Any, outfile: IO[bytes]) -> None:
@@ -214,3 +220,11 @@ def _report(failure: BaseException, outfile: IO[bytes], *options: Any) -> None:
         write_int(AT_ROW, outfile)
         write_int(_rows_of_task.row, outfile)
     _original_report(failure, outfile, *options)
+
+
+def _simplify_traceback(traceback: TracebackType | None) -> TracebackType | None:
+    """Removes the leading frames of PySpark and of this package; PySpark's own function would stop at the latter."""
+    while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(_internal_folders):
+        traceback = traceback.tb_next
+    simplified: TracebackType | None = _original_simplify(traceback)
+    return simplified

@@ -35,6 +35,17 @@ from pyspark.sql.types import (
 Keeps = Callable[[Any], bool]
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType, DateType, TimestampType, TimestampNTZType)
+#: What makes a value of a type that this module refuses values for.
+_CONSTRUCTORS: dict[Any, str] = {
+    _INTEGERS: "int",
+    (FloatType, DoubleType): "float",
+    BooleanType: "bool",
+    DecimalType: "Decimal",
+    BinaryType: "bytes",
+    ArrayType: "list",
+    MapType: "dict",
+    StructType: "tuple",
+}
 
 
 class NullCheck:
@@ -56,9 +67,8 @@ class NullCheck:
 
 
 def _example(data_type: DataType) -> str:
-    if isinstance(data_type, _INTEGERS):
-        return "int(value)"
-    return "float(value)" if isinstance(data_type, FloatType | DoubleType) else "the type's own constructor"
+    name = next(name for kind, name in _CONSTRUCTORS.items() if isinstance(data_type, kind))
+    return f"{name}(value)"
 
 
 def _keeps(data_type: DataType) -> Keeps | None:

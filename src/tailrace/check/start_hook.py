@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from pyspark.errors import IllegalArgumentException, PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -22,7 +23,7 @@ from tailrace.check.slot_wait import wait_for_slots
 from tailrace.check.slots import remember
 from tailrace.check.verdict import Verdict
 from tailrace.contract.findings import Finding, Severity
-from tailrace.errors import TailraceError
+from tailrace.errors import QueryRefusedError, TailraceError
 from tailrace.supervise.run_folder import report_query
 
 Start = Callable[..., StreamingQuery]
@@ -73,11 +74,22 @@ def _checked(writer: DataStreamWriter, start: Callable[[], StreamingQuery]) -> S
         verdict.raise_if_blocked()
         _log_once(verdict)
         wait_for_slots(writer._spark, verdict.shape.slots)
-    query = start()
+    try:
+        query = start()
+    except PySparkException as refused:
+        raise _coded(refused) or refused from None
     report_query(query)
     if verdict is not None:
         remember(query, verdict.shape.slots)
     return query
+
+
+def _coded(refused: PySparkException) -> TailraceError | None:
+    """The error that the plugin raised in the JVM, in a class that callers of `start()` catch."""
+    coded = TailraceError.find_in(str(refused)) if isinstance(refused, IllegalArgumentException) else None
+    if coded is None or isinstance(coded, IllegalArgumentException):
+        return coded
+    return QueryRefusedError(coded.code, coded.problem, coded.fix)
 
 
 def _verdict_on(writer: DataStreamWriter) -> Verdict | None:

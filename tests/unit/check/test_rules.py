@@ -106,6 +106,26 @@ def test_there_is_nothing_to_say_of_a_sound_query() -> None:
     assert set(found(facts())) == {"TAILRACE_GUARANTEE"}
 
 
+@pytest.mark.parametrize(
+    ("mode", "may_append", "outer", "possible", "chosen"),
+    [
+        ("append", False, False, "the output mode 'update', and it has 'append', which is also the default", "update"),
+        ("complete", False, False, "the output mode 'update', and it has 'complete'.", "update"),
+        ("complete", True, False, "the output modes 'update' and 'append', and it has 'complete'.", "update"),
+        ("complete", True, True, "the output mode 'append', and it has 'complete'.", "append"),
+    ],
+)
+def test_the_output_modes_that_are_possible(
+    mode: str, may_append: bool, outer: bool, possible: str, chosen: str
+) -> None:
+    joins = [{"kind": "left outer", "outer": outer}]
+    finding = found(facts(writer={"output_mode": mode}, may_append=may_append, stream_joins=joins))[
+        "TAILRACE_OUTPUT_MODE"
+    ]
+    assert possible in finding.detail
+    assert finding.fix.startswith(f'.outputMode("{chosen}")')
+
+
 def test_a_broker_that_waits() -> None:
     source = {**SOURCE, "options": {"Kafka.Fetch.Min.Bytes": "100000", "kafka.fetch.max.wait.ms": "900"}}
     finding = only(facts(sources=[source]), "TAILRACE_FETCH_WAITS")

@@ -49,14 +49,22 @@ def output_mode(facts: Facts) -> Iterator[Finding]:
             open_ended.line,
         )
     elif mode != "update" and not (mode == "append" and may_append):
+        modes = _possible_modes(facts)
+        changed = "an aggregation then writes each changed row, and any other query writes the same rows as before"
         yield blocking(
             "TAILRACE_OUTPUT_MODE",
             "output mode",
-            f"Real-Time Mode supports only the output mode 'update', and this query has '{mode}'"
-            f"{' (the default)' if mode == 'append' else ''}.",
-            '.outputMode("update"): an aggregation then writes each changed row, and any other query '
-            "writes the same rows as before.",
+            f"in Real-Time Mode this query supports only the output mode{'s' if len(modes) > 1 else ''} "
+            f"{' and '.join(map(repr, modes))}, and it has '{mode}'"
+            f"{', which is also the default' if mode == 'append' else ''}.",
+            f'.outputMode("{modes[0]}"){f": {changed}" if modes[0] == "update" else ""}.',
         )
+
+
+def _possible_modes(facts: Facts) -> tuple[str, ...]:
+    if not facts.described.may_append:
+        return ("update",)
+    return ("append",) if any(join.outer for join in facts.described.stream_joins) else ("update", "append")
 
 
 def _sessions_without_end(facts: Facts) -> StateDescription | None:

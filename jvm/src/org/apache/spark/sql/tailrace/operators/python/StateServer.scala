@@ -21,6 +21,7 @@ import org.apache.spark.sql.execution.python.streaming.{
   TransformWithStateInPySparkPythonBaseRunner, TransformWithStateInPySparkStateServer
 }
 import org.apache.spark.sql.execution.streaming.state.StateMessage.{StateResponseWithLongTypeVal, TimerRequest}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.tailrace.internals.{EngineClock, StateServerOutput}
 import org.apache.spark.sql.tailrace.operators.input.UninterruptibleJoin
@@ -58,6 +59,9 @@ private[python] final class StatefulRunner(
       batchTimestampMs,
       watermark)
     with RealTimeRunner[Iterator[InternalRow], org.apache.spark.sql.vectorized.ColumnarBatch] {
+
+  // Spark sets it for all other functions.
+  override val simplifiedTraceback: Boolean = SQLConf.get.pysparkSimplifiedTraceback
 
   override def lease(context: TaskContext): WorkerLease = {
     serve(context)
