@@ -56,6 +56,7 @@ release-check: plugin ## Check that this commit can be released: sdist, wheel, v
 bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.defaults
 	$(BIN)/python -m benchmarks.python_operators
+	$(BIN)/python -m benchmarks.bad_records
 	$(BIN)/python -m benchmarks.latency_probes
 	$(BIN)/python -m benchmarks.check
 	$(BIN)/python -m benchmarks.epoch_boundary

@@ -13,8 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from pyspark.serializers import CPickleSerializer, SpecialLengths, write_int
+from pyspark.serializers import SpecialLengths, write_int
 from pyspark.util import PythonEvalType
+
+from tailrace_worker import bad_rows
+from tailrace_worker.bad_rows import FailedRow, OncePerRow, write_failed
+from tailrace_worker.pickled_answers import Acknowledgements, PickledAnswers, RowByRow, SkippingPickledAnswers
 
 if TYPE_CHECKING:
     from tailrace_worker.stateful import ProcessorTask
@@ -49,6 +53,7 @@ _worker: Any = importlib.import_module("pyspark.worker")
 _util: Any = importlib.import_module("pyspark.util")
 _original_invoke = _worker.invoke_udf
 _original_read_udfs = _worker.read_udfs
+_original_read_single_udf = _worker.read_single_udf
 _original_read_command = _worker.read_command
 _original_report = _worker.handle_worker_exception
 _original_simplify = _util.try_simplify_traceback
@@ -88,6 +93,9 @@ class ArrowAnswers:
 
         try:
             for result in results:
+                if isinstance(result, FailedRow):
+                    self._failed(result, stream)
+                    continue
                 if result.num_rows == 0:
                     continue
                 with self._writing:
@@ -99,12 +107,22 @@ class ArrowAnswers:
                     stream.flush()
         finally:
             with self._writing:
-                if self._writer is not None:
-                    self._writer.close()
-                    self._writer = None
+                self._close_stream()
         if self._batch_is_out:
             # The function returned before its input ended.
             self._taken()
+
+    def _failed(self, row: FailedRow, stream: IO[bytes]) -> None:
+        with self._writing:
+            # There is no place for it within an Arrow stream. The next result opens another one.
+            self._close_stream()
+            write_failed(row, stream)
+            stream.flush()
+
+    def _close_stream(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     def _taken(self) -> None:
         self._batch_is_out = False
@@ -115,62 +133,6 @@ class ArrowAnswers:
                 else:
                     self._writer.write_batch(self._empty)
                 self._out.flush()
-
-
-class RowByRow:
-    """Reads pickled lists of rows and hands them to the function one by one, so a failure can name its row."""
-
-    def __init__(self) -> None:
-        self._pickle = CPickleSerializer()
-        self._out = _task_output
-        self.row: int | None = None
-
-    def load_stream(self, stream: IO[bytes]) -> Iterator[Any]:
-        for rows in self._pickle.load_stream(stream):
-            self.begin(len(rows))
-            for self.row, value in enumerate(rows):
-                yield value
-            self.row = None
-            self.end()
-
-    def begin(self, size: int) -> None:
-        """Called before the first row of a batch."""
-
-    def end(self) -> None:
-        """Called when the function asks for a row after the last one of a batch."""
-
-
-class PickledAnswers(RowByRow):
-    """Answers each list of rows with a list of as many results."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._size = 0
-
-    def begin(self, size: int) -> None:
-        self._size = size
-
-    def dump_stream(self, results: Iterable[Any], stream: IO[bytes]) -> None:
-        answer: list[Any] = []
-        for result in results:
-            answer.append(result)
-            if len(answer) == self._size:
-                self.row = None  # if pickling fails, any of the rows may be the reason
-                self._pickle.dump_stream([answer], stream)
-                stream.flush()
-                answer = []
-
-
-class Acknowledgements(RowByRow):
-    """Answers each list of rows with an empty frame, for a function without results."""
-
-    def end(self) -> None:
-        write_int(0, self._out)
-        self._out.flush()
-
-    def dump_stream(self, results: Iterable[Any], stream: IO[bytes]) -> None:
-        for _ in results:
-            pass
 
 
 def patch_worker() -> None:
@@ -197,6 +159,8 @@ def _read_udfs(pickle: Any, functions: Any, eval_type: int, *conf: Any) -> tuple
         task = _rows_of_task = ProcessorTask(_worker, pickle, functions[0], eval_type, *conf)
         answers_with_state = ArrowAnswers(reports_taken=True)
         return task.run, None, answers_with_state, answers_with_state
+    if conf[0].get(bad_rows.SETTING) == "true":
+        return _read_skipping_udfs(pickle, functions, eval_type, *conf)
     function, profiler, _, _ = _original_read_udfs(pickle, functions, eval_type, *conf)
     if eval_type == PythonEvalType.SQL_BATCHED_UDF:
         answers = _rows_of_task = PickledAnswers()
@@ -205,13 +169,39 @@ def _read_udfs(pickle: Any, functions: Any, eval_type: int, *conf: Any) -> tuple
     return function, profiler, batches, batches
 
 
+def _read_skipping_udfs(pickle: Any, functions: Any, eval_type: int, *conf: Any) -> tuple[Any, Any, Any, Any]:
+    global _rows_of_task
+    once = OncePerRow()
+
+    def read_single_udf(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        read = _original_read_single_udf(*args, **kwargs)
+        if eval_type == PythonEvalType.SQL_BATCHED_UDF:
+            arguments, function = read
+            return arguments, once.wrap(function)
+        return once.wrap(read[0]), *read[1:]
+
+    if bad_rows.wraps_single_rows(eval_type, conf[0]):
+        _worker.read_single_udf = read_single_udf
+    try:
+        function, profiler, _, _ = _original_read_udfs(pickle, functions, eval_type, *conf)
+    finally:
+        _worker.read_single_udf = _original_read_single_udf
+    if eval_type == PythonEvalType.SQL_BATCHED_UDF:
+        answers = _rows_of_task = SkippingPickledAnswers(once)
+        return function, profiler, answers, answers
+    over_iterators = eval_type in OVER_ITERATORS
+    skipping = bad_rows.skipping_iterators(function) if over_iterators else bad_rows.skipping_batches(function, once)
+    batches = ArrowAnswers(reports_taken=over_iterators)
+    return skipping, profiler, batches, batches
+
+
 def _read_command(pickle: Any, command: Any) -> Any:
     loaded = _original_read_command(pickle, command)
     if not isinstance(loaded, tuple) or len(loaded) != 4:
         return loaded  # the function and type of a UDF, which read_udfs reads with this function as well
     global _rows_of_task
     function, profiler, _, _ = loaded
-    acknowledgements = _rows_of_task = Acknowledgements()
+    acknowledgements = _rows_of_task = Acknowledgements(_task_output)
     return function, profiler, acknowledgements, acknowledgements
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
@@ -73,6 +74,33 @@ def pandas_function(pipeline: Pipeline) -> DataFrame:
     return parsed(pipeline).withColumn("number", number("text"))
 
 
+def pandas_function_over_batches(pipeline: Pipeline) -> DataFrame:
+    @pandas_udf("int")  # type: ignore[call-overload,untyped-decorator]
+    def number(texts: Iterator[pd.Series]) -> Iterator[pd.Series]:
+        for text in texts:
+            yield text.map(int)
+
+    return parsed(pipeline).withColumn("number", number("text"))
+
+
+def arrow_function(pipeline: Pipeline) -> DataFrame:
+    @F.arrow_udf("int")  # type: ignore[call-overload,untyped-decorator]
+    def number(text: pa.Array) -> pa.Array:
+        return pa.array([int(one.as_py()) for one in text], pa.int32())
+
+    return parsed(pipeline).withColumn("number", number("text"))
+
+
+def result_that_cannot_be_converted(pipeline: Pipeline) -> DataFrame:
+    number = udf(lambda text: int(text) if text.isdigit() else [text], "int")
+    return parsed(pipeline).withColumn("number", number("text"))
+
+
+def two_functions(pipeline: Pipeline) -> DataFrame:
+    first, second = udf(lambda text: int(text), "int"), udf(lambda text: len(text), "int")
+    return parsed(pipeline).select("*", first("text").alias("number"), second("text").alias("length"))
+
+
 def python_and_then_sql(pipeline: Pipeline) -> DataFrame:
     """The cast is made where the second function's arguments are."""
     once = udf(lambda text: text if text != "seven" else "eight", "string")
@@ -104,6 +132,10 @@ QUERIES = [
     python_udf,
     pickled_udf,
     pandas_function,
+    pandas_function_over_batches,
+    arrow_function,
+    result_that_cannot_be_converted,
+    two_functions,
     python_and_then_sql,
     python_worker_crashes,
     parse_error,
@@ -131,6 +163,7 @@ def test_dead_letters(pipeline: Pipeline, query_of: Callable[[Pipeline], DataFra
         until(lambda: len(out.rows()) >= 50 - len(BAD), "and it goes on", within_s=SOON_S)
         assert query.isActive
     sources = {message.value(): message for message in all_messages(pipeline.servers, pipeline.input)}
+    until(lambda: len(all_messages(pipeline.servers, letters)) >= len(BAD), "the letters", within_s=SOON_S)
     found = all_messages(pipeline.servers, letters)
     assert sorted(json.loads(message.value() or b"")["id"] for message in found) == sorted(BAD)
     for message in found:
@@ -141,6 +174,23 @@ def test_dead_letters(pipeline: Pipeline, query_of: Callable[[Pipeline], DataFra
         assert headers["tailrace-query"] == str(query.id)
         assert headers["tailrace-error"]
         assert headers["tailrace-error-class"]
+
+
+@pytest.mark.parametrize(
+    "query_of", [python_udf, pickled_udf, pandas_function, pandas_function_over_batches, python_and_then_sql]
+)
+def test_a_bad_record_costs_little(pipeline: Pipeline, query_of: Callable[[Pipeline], DataFrame]) -> None:
+    """Each of them once cost a new worker, which takes a second to start."""
+    with pipeline.collect() as out:
+        query = start(pipeline, query_of(pipeline), onError="drop", errorsPerMinute="100000")
+        send(pipeline, range(10))
+        until(lambda: is_alive(query) and len(out.rows()) >= 10 - len(BAD & set(range(10))), "a warm worker")
+        bad_ones = range(101, 500, 2)
+        rows = ({"id": i, "key": f"k{i % 3}", "text": "x" if i in bad_ones else "1"} for i in range(100, 500))
+        produce(pipeline.servers, pipeline.input, rows)
+        until(lambda: is_alive(query) and any(row["id"] == 498 for row in out.rows()), "the rest", within_s=15)
+        found = until(lambda: len(out.rows()) >= 200 + 10 - len(BAD & set(range(10))) and out.rows(), "all good ones")
+        assert Counter(row["id"] for row in found if row["id"] >= 100) == Counter(range(100, 500, 2))
 
 
 def test_several_bad_rows_of_one_record_are_one_letter(pipeline: Pipeline) -> None:

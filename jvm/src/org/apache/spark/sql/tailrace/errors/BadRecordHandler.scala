@@ -2,22 +2,40 @@ package org.apache.spark.sql.tailrace.errors
 
 import scala.collection.mutable
 
-import org.apache.spark.SparkThrowable
+import org.apache.spark.{SparkThrowable, TaskContext}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.tailrace.metrics.{ExecutorFigures, TaskIdentity}
 import org.apache.spark.sql.tailrace.origin.SourcePosition
 
 import tailrace.TailraceException
 
-/** In a task: applies the query's policy to records that cannot be processed. */
-final class BadRecordHandler(policy: ErrorPolicy) extends Logging {
+/**
+ * In a task: applies the query's policy to records that cannot be processed.
+ *
+ * @param sendsLater true if dead letters are sent by another thread; the task must then [[flush]] before it ends
+ */
+final class BadRecordHandler(policy: ErrorPolicy, sendsLater: Boolean = false) extends Logging {
+  private val context = TaskContext.get()
   private val run = TaskIdentity.ofThisTask().run
   private val recent = mutable.Queue.empty[Long]
   private var last: SourcePosition = _
   private var failuresOfLast = 0
+  @volatile private var outbox: DeadLetterOutbox = _
 
-  /** Returns if the query skips the record; throws otherwise. */
-  def handle(position: SourcePosition, failure: Throwable): Unit = policy match {
+  /** Returns if the query skips the record; throws otherwise. Any thread may call it. */
+  def handle(position: SourcePosition, failure: Throwable): Unit = synchronized(apply(position, failure))
+
+  /** Returns when all dead letters have been acknowledged. */
+  def flush(): Unit = if (outbox != null) {
+    outbox.flush()
+  }
+
+  /** Throws if a dead letter could not be sent. */
+  def rethrowUnsent(): Unit = if (outbox != null) {
+    outbox.rethrowFailure()
+  }
+
+  private def apply(position: SourcePosition, failure: Throwable): Unit = policy match {
     case _ if position == null => throw failure
     case ErrorPolicy.Fail => throw BadRecordHandler.named(position, failure)
     case ErrorPolicy.Drop(perMinute) =>
@@ -27,9 +45,23 @@ final class BadRecordHandler(policy: ErrorPolicy) extends Logging {
       countFailure(letters.perMinute, position, failure)
       // Several rows of one record may fail, but the record is sent once.
       if (failuresOfLast == 1) {
-        DeadLetters.send(letters, position, failure)
-        logWarning(s"Sent ${describe(position)} to ${letters.topic}: ${failure.getMessage}")
+        send(letters, position, failure)
       }
+  }
+
+  private def send(policy: ErrorPolicy.DeadLetter, position: SourcePosition, failure: Throwable): Unit = {
+    def sendNow(): Unit = {
+      DeadLetters.send(policy, position, failure)
+      logWarning(s"Sent ${describe(position)} to ${policy.topic}: ${failure.getMessage}")
+    }
+    if (sendsLater) {
+      if (outbox == null) {
+        outbox = new DeadLetterOutbox(context)
+      }
+      outbox.add(() => sendNow())
+    } else {
+      sendNow()
+    }
   }
 
   private def countFailure(perMinute: Int, position: SourcePosition, failure: Throwable): Unit = {

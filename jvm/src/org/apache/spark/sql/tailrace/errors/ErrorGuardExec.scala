@@ -22,7 +22,7 @@ case class ErrorGuardExec(child: SparkPlan, policy: ErrorPolicy) extends UnaryEx
 
   override protected def doExecute(): RDD[InternalRow] = {
     val ownPolicy = policy
-    child.execute().mapPartitionsInternal(rows => new Guarded(rows, new BadRecordHandler(ownPolicy)))
+    child.execute().mapPartitionsInternal(rows => new Guarded(rows, new BadRecordHandler(ownPolicy, sendsLater = true)))
   }
 
   override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
@@ -33,6 +33,7 @@ private final class Guarded(rows: Iterator[InternalRow], handler: BadRecordHandl
   private var row: InternalRow = _
 
   override def hasNext: Boolean = {
+    handler.rethrowUnsent()
     var more = true
     while (row == null && more) {
       try {
@@ -44,6 +45,9 @@ private final class Guarded(rows: Iterator[InternalRow], handler: BadRecordHandl
         case failure: Throwable if BadRecordHandler.isDataError(failure) =>
           handler.handle(current.position, failure)
       }
+    }
+    if (!more) {
+      handler.flush()
     }
     more
   }

@@ -76,6 +76,7 @@ private[python] final class ArrowProtocol(
         in.readInt() match {
           case SpecialLengths.START_ARROW_STREAM => openStream(in)
           case WorkerProtocol.BatchTaken => answer = Answer.Taken
+          case WorkerProtocol.RowFailed => answer = failedRow(in)
           case other => more = control(other, in)
         }
       } else if (reader.loadNextBatch()) {

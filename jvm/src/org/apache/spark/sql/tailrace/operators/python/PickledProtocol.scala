@@ -23,13 +23,16 @@ private[python] final class PickledProtocol(
 
   override def answersEachBatch: Boolean = true
 
+  // Of the batches that are not acknowledged yet.
   private val sizes = new ConcurrentLinkedQueue[Int]
 
   override def start(out: DataOutputStream): Unit = ()
 
   override def write(rows: Iterator[InternalRow], count: Int, out: DataOutputStream): Unit = {
     val bytes = pickle(rows, count)
-    sizes.add(count)
+    if (results.isEmpty) {
+      sizes.add(count)
+    }
     PythonWorkerUtils.writeBytes(bytes, out)
     this.count("pythonDataSent", bytes.length)
   }
@@ -44,7 +47,9 @@ private[python] final class PickledProtocol(
     var more = true
     while (answer == null && more) {
       val length = in.readInt()
-      if (length < 0) {
+      if (length == WorkerProtocol.RowFailed) {
+        answer = failedRow(in)
+      } else if (length < 0) {
         more = control(length, in)
       } else {
         val bytes = PythonWorkerUtils.readBytes(length, in)

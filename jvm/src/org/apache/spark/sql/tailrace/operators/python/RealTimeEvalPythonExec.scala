@@ -41,12 +41,15 @@ case class RealTimeEvalPythonExec(
   override protected def doExecute(): RDD[InternalRow] = {
     val call = UdfCalls.of(udfs)
     val identity = WorkerIdentity.of(this)
+    val workerConf = if (onError.skipsBadRecords) WorkerProtocol.SkipsBadRows else Map.empty[String, String]
+    val types = resultAttrs.map(_.dataType)
     val kind =
       if (evalType == PythonEvalType.SQL_BATCHED_UDF) {
-        new PickledFunctions(call, resultAttrs.map(_.dataType), identity, pythonMetrics, conf.pysparkBinaryAsBytes)
+        new PickledFunctions(call, types, workerConf, identity, pythonMetrics, conf.pysparkBinaryAsBytes)
       } else {
-        val types = resultAttrs.map(_.dataType)
-        new ArrowFunctions(call, evalType, types, ArrowFormat.of(conf), identity, pythonMetrics)
+        val format = ArrowFormat.of(conf)
+        val withConf = format.copy(runnerConf = format.runnerConf ++ workerConf)
+        new ArrowFunctions(call, evalType, types, withConf, identity, pythonMetrics)
       }
     val limits = PythonLimits.of(
       conf,
@@ -57,15 +60,20 @@ case class RealTimeEvalPythonExec(
 
     child.execute().mapPartitionsInternal { rows =>
       val context = TaskContext.get()
-      val connect = () => {
-        val arguments = MutableProjection.create(call.inputs, childOutput)
-        arguments.initialize(context.partitionId())
-        kind.connect(arguments)
+      def arguments(): MutableProjection = {
+        val projection = MutableProjection.create(call.inputs, childOutput)
+        projection.initialize(context.partitionId())
+        projection
       }
+      val connect = () => kind.connect(arguments())
       val joined = new JoinedRow
       val toUnsafe = UnsafeProjection.create(allOutput, allOutput)
       if (policy.skipsBadRecords) {
-        val exchange = new RetryingExchange(rows, connect, limits, context, new BadRecordHandler(policy))
+        val handler = new BadRecordHandler(policy, sendsLater = true)
+        // A plain column cannot fail.
+        val checkArguments: InternalRow => Unit =
+          if (call.inputs.forall(_.isInstanceOf[Attribute])) _ => () else arguments()(_)
+        val exchange = new RetryingExchange(rows, connect, checkArguments, limits, context, handler)
         exchange.map { case (row, result) => toUnsafe(joined(row, result)) }
       } else {
         val exchange = new WorkerExchange(rows, connect, keepsRows = true, repeatable, limits, context)
@@ -130,6 +138,7 @@ private[python] object ArrowFunctions {
 private[python] final class PickledFunctions(
     call: UdfCalls,
     resultTypes: Seq[DataType],
+    workerConf: Map[String, String],
     identity: WorkerIdentity,
     metrics: Map[String, SQLMetric],
     binaryAsBytes: Boolean)
@@ -143,7 +152,9 @@ private[python] final class PickledFunctions(
       call.arguments,
       metrics,
       identity.jobArtifacts,
-      identity.session) with RealTimeRunner[Array[Byte], Array[Byte]]
+      identity.session) with RealTimeRunner[Array[Byte], Array[Byte]] {
+      override def runnerConf: Map[String, String] = super.runnerConf ++ workerConf
+    }
     val schema = call.schema
     def pickle(rows: Iterator[InternalRow], count: Int): Array[Byte] = BatchEvalPythonExec
       .getInputIterator(rows.map(arguments), schema, count, binaryAsBytes)

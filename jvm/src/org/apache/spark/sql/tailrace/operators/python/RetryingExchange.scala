@@ -7,21 +7,25 @@ import org.apache.spark.api.python.PythonException
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.tailrace.errors.BadRecordHandler
 import org.apache.spark.sql.tailrace.operators.input.{InputRow, OriginTrackedRows, ThreadFedInput}
-import org.apache.spark.sql.tailrace.origin.CurrentRow
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, Origin}
 
 import tailrace.TailraceException
 
 /**
- * A series of exchanges with one worker after another, for a query that continues without its bad records. When an
- * exchange fails, the next one takes the rows without a result (the suspects) one at a time. A row that fails again
- * goes to the handler, and a new exchange continues with the rest of the input.
+ * For a query that continues without its bad records. The worker itself continues after a row on which a function
+ * raises, and answers it by its traceback.
  *
- * The input is read by a thread that outlives the exchanges, because a failed exchange cannot interrupt a source that
- * it waits for.
+ * A worker that dies is replaced: another exchange takes the rows without a result (the suspects) one at a time. A row
+ * at which that worker dies as well goes to the handler, and a new exchange continues with the rest of the input. The
+ * input is read by a thread that outlives the exchanges, because a failed exchange cannot interrupt a source that it
+ * waits for.
+ *
+ * @param checkArguments evaluates the functions' arguments for a row, which can fail on its data
  */
 private[python] final class RetryingExchange(
     input: Iterator[InternalRow],
     connect: () => WorkerConnection,
+    checkArguments: InternalRow => Unit,
     limits: PythonLimits,
     context: TaskContext,
     handler: BadRecordHandler)
@@ -33,9 +37,14 @@ private[python] final class RetryingExchange(
   // Rows that an exchange has taken and not answered. Guarded by this object's lock.
   private val unanswered = mutable.Queue.empty[InputRow]
   private var suspects = Seq.empty[InputRow]
-  private var attempt = newAttempt()
+  // What the handler threw: the query ends, whatever the reason looks like.
+  @volatile private var refusal: Throwable = _
+  @volatile private var attempt = newAttempt()
+  // Listeners run last in, first out: this one runs before the source is closed.
+  context.addTaskCompletionListener[Unit](_ => attempt.exchange.close())
 
   override def hasNext: Boolean = {
+    handler.rethrowUnsent()
     var more = false
     var isOver = false
     while (!more && !isOver) {
@@ -50,11 +59,15 @@ private[python] final class RetryingExchange(
           }
         }
       } catch {
-        case failure: Throwable if isCausedByRow(failure) && !source.hasFailedWith(failure) =>
+        case failure: Throwable
+            if isCausedByRow(failure) && !source.hasFailedWith(failure) && (failure ne refusal) =>
           attempt.end()
           recover(failure)
           attempt = newAttempt()
       }
+    }
+    if (isOver) {
+      handler.flush()
     }
     more
   }
@@ -62,19 +75,34 @@ private[python] final class RetryingExchange(
   override def next(): (InternalRow, InternalRow) = {
     val result = attempt.results.next()
     val row = attempt.exchange.nextRow()
-    synchronized {
-      unanswered.dequeue()
-      notifyAll()
-    }
+    rowIsAnswered()
     (row, result)
   }
+
+  private def rowIsAnswered(): Unit = synchronized {
+    unanswered.dequeue()
+    notifyAll()
+  }
+
+  private def skip(bad: PendingRow, failure: Throwable): Unit = {
+    rowIsAnswered()
+    handle(bad.origin, failure)
+  }
+
+  private def handle(origin: Origin, failure: Throwable): Unit =
+    try handler.handle(inputRow.partitions.positionOf(origin), withoutRecordName(failure))
+    catch {
+      case refused: Throwable =>
+        refusal = refused
+        throw refused
+    }
 
   private def recover(failure: Throwable): Unit = {
     val withoutResult = synchronized(unanswered.dequeueAll(_ => true)).toSeq
     if (attempt.isOfSuspects) {
       // Suspects go one at a time and in order, so the first one without a result is the bad record.
       val bad = withoutResult.headOption.getOrElse(throw failure)
-      handler.handle(inputRow.partitions.positionOf(bad.origin), withoutRecordName(failure))
+      handle(bad.origin, failure)
       suspects = suspects.dropWhile(_ ne bad).drop(1)
     } else {
       // A worker that fails before it has a row fails for another reason.
@@ -89,7 +117,7 @@ private[python] final class RetryingExchange(
   private final class Attempt(only: Option[Seq[InputRow]], attemptLimits: PythonLimits) {
     private val offeredRow = new CurrentRow
     offeredRow.belongsTo(inputRow.partitions, inputRow.stage, inputRow.timed)
-    private val rows = new OfferedRows(only.fold(restOfInput)(_.iterator), offeredRow, oneAtATime = only.isDefined)
+    private val rows = new OfferedRows(only.fold(checkedInput)(_.iterator), offeredRow, oneAtATime = only.isDefined)
 
     val isOfSuspects: Boolean = only.isDefined
     val exchange = new WorkerExchange(
@@ -99,7 +127,9 @@ private[python] final class RetryingExchange(
       repeatable = false,
       attemptLimits,
       context,
-      Some((offeredRow, outputRow)))
+      Some((offeredRow, outputRow)),
+      onBadRow = skip,
+      closesWithTask = false)
     val results: Iterator[InternalRow] = exchange.flatMap(_.rows)
 
     def end(): Unit = {
@@ -112,12 +142,22 @@ private[python] final class RetryingExchange(
     }
   }
 
-  /** The rows that are left, with a null whenever none arrives for a while. */
-  private def restOfInput: Iterator[InputRow] = new Iterator[InputRow] {
+  /** The rows that are left, with a null whenever none arrives for a while or one is bad. */
+  private def checkedInput: Iterator[InputRow] = new Iterator[InputRow] {
     override def hasNext: Boolean = !source.hasEnded
     // The exchange stops its feeder, which calls this, when the task is killed, and may then keep the worker.
-    override def next(): InputRow = source.poll(PollMs)
+    override def next(): InputRow = Option(source.poll(PollMs)).filter(hasArguments).orNull
   }
+
+  private def hasArguments(row: InputRow): Boolean =
+    try {
+      checkArguments(row.row)
+      true
+    } catch {
+      case failure: Throwable if BadRecordHandler.isDataError(failure) =>
+        handle(row.origin, failure)
+        false
+    }
 
   /** The rows that an exchange takes, each of which then counts as unanswered. */
   private final class OfferedRows(rows: Iterator[InputRow], offeredRow: CurrentRow, oneAtATime: Boolean)

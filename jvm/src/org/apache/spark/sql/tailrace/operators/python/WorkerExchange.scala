@@ -31,6 +31,10 @@ import org.apache.spark.sql.tailrace.origin.CurrentRow
  * @param stopsInOrder true if the worker of a stopped task may finish what it has, so the next task finds it warm;
  *                     otherwise it is killed
  * @param ticks      when the worker gets an empty batch, on which it fires its timers
+ * @param onBadRow   called for a row that the worker answers by its traceback, in the order of the results; without it
+ *                   no worker may do so
+ * @param closesWithTask true if the exchange is closed when the task ends; otherwise the caller closes it. Spark keeps
+ *                       a listener until then, and with it the exchange and its buffers.
  */
 private[python] final class WorkerExchange(
     input: Iterator[InternalRow],
@@ -41,7 +45,9 @@ private[python] final class WorkerExchange(
     context: TaskContext,
     origins: Option[(CurrentRow, CurrentRow)] = None,
     stopsInOrder: Boolean = true,
-    ticks: TimerTicks = TimerTicks.Never)
+    ticks: TimerTicks = TimerTicks.Never,
+    onBadRow: (PendingRow, Throwable) => Unit = WorkerExchange.NoBadRows,
+    closesWithTask: Boolean = true)
     extends Iterator[Answer]
     with Logging {
   import ExchangeState._
@@ -72,8 +78,10 @@ private[python] final class WorkerExchange(
   private var answer: Answer = _
   private var readingSinceNanos = System.nanoTime()
 
-  // Listeners run last in, first out: this one runs before the source is closed, which the feeder still reads.
-  context.addTaskCompletionListener[Unit](_ => close())
+  if (closesWithTask) {
+    // Listeners run last in, first out: this one runs before the source is closed, which the feeder still reads.
+    context.addTaskCompletionListener[Unit](_ => close())
+  }
   if (!stopsInOrder) {
     // What the worker uses may be closed as soon as the task has failed.
     context.addTaskFailureListener((_: TaskContext, _: Throwable) => close())
@@ -92,7 +100,9 @@ private[python] final class WorkerExchange(
         } else if (received.count == 0) {
           backlog.taken()
         }
-        if (received.count > 0) {
+        if (received.failure.isDefined) {
+          received.failure.foreach(skipNextRow)
+        } else if (received.count > 0) {
           answer = received
         }
       }
@@ -121,10 +131,18 @@ private[python] final class WorkerExchange(
 
   /** The row that the next result belongs to. */
   def nextRow(): InternalRow = {
-    val entry = sentRows.getOrElse(throw new IllegalStateException("this exchange does not keep rows")).next()
+    val entry = nextEntry()
     outputRow.restore(entry.origin)
     entry.row
   }
+
+  private def skipNextRow(traceback: String): Unit = {
+    val bad = nextEntry()
+    onBadRow(bad, PythonErrors.raised(traceback, Some(Seq(inputRow.partitions.positionOf(bad.origin)))))
+  }
+
+  private def nextEntry(): PendingRow =
+    sentRows.getOrElse(throw new IllegalStateException("this exchange does not keep rows")).next()
 
   private def onBatchDone(busyNanos: Long): Unit = if (busyTime != null) {
     busyTime.record(NANOSECONDS.toMicros(busyNanos), 1)
@@ -279,4 +297,7 @@ private[python] object WorkerExchange {
   private val BufferBytes = 64 * 1024
   private val LongestWaitMs = 1000L
   private val GraceMs = 1000L
+
+  private val NoBadRows: (PendingRow, Throwable) => Unit =
+    (_, failure) => throw new IllegalStateException("a Python worker continued after a bad row", failure)
 }

@@ -7,8 +7,15 @@ import org.apache.spark.api.python.PythonFunction.PythonAccumulator
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.metric.SQLMetric
 
-/** What a worker sent: results, or with none of them the notice that it has taken one batch. */
-private[python] final class Answer(val count: Int, val rows: Iterator[InternalRow])
+/**
+ * What a worker sent: results, or with none of them the notice that it has taken one batch.
+ *
+ * @param failure the traceback that takes the place of a row's result, in a worker that continues after bad rows
+ */
+private[python] final class Answer(
+    val count: Int,
+    val rows: Iterator[InternalRow],
+    val failure: Option[String] = None)
 
 private[python] object Answer {
   val Taken = new Answer(0, Iterator.empty)
@@ -62,12 +69,25 @@ private[python] abstract class WorkerProtocol(accumulator: PythonAccumulator, me
     case other => throw new IllegalStateException(s"a Python worker sent $other, which is not in its protocol")
   }
 
+  /** Reads what follows [[WorkerProtocol.RowFailed]]. */
+  protected final def failedRow(in: DataInputStream): Answer = {
+    val code = in.readInt()
+    if (code != SpecialLengths.PYTHON_EXCEPTION_THROWN) {
+      throw new IllegalStateException(s"a Python worker sent $code instead of a traceback")
+    }
+    new Answer(1, Iterator.empty, Some(PythonWorkerUtils.readUTF(in)))
+  }
+
   protected final def count(metric: String, amount: Long): Unit = metrics.get(metric).foreach(_.add(amount))
 }
 
 private[python] object WorkerProtocol {
 
-  // The codes that `tailrace_worker.answers` adds to PySpark's protocol.
+  // The codes that `tailrace_worker` adds to PySpark's protocol.
   val BatchTaken: Int = -100
   val AtRow: Int = -101
+  val RowFailed: Int = -102
+
+  /** In the configuration of a worker command: the worker answers a row that fails by its traceback, and continues. */
+  val SkipsBadRows: Map[String, String] = Map("tailrace.skipsBadRows" -> "true")
 }
