@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.Symmetri
 import org.apache.spark.sql.execution.streaming.state.StateStoreMetrics
 import org.apache.spark.util.CompletionIterator
 import org.apache.spark.sql.tailrace.operators.input.InputRow
+import org.apache.spark.sql.tailrace.operators.state.StateScans
 
 /** Joins the rows of one partition one by one, whichever side they come from. */
 private[join] final class JoinTask(
@@ -21,6 +22,7 @@ private[join] final class JoinTask(
     leftColumns: Int,
     rightColumns: Int,
     matches: BasePredicate,
+    scans: StateScans,
     stateFormatVersion: Int) {
   private val joined = new JoinedRow
   private val noLeft = new GenericInternalRow(leftColumns)
@@ -98,7 +100,7 @@ private[join] final class JoinTask(
       if (!isOuter(isLeft)) {
         Iterator.empty
       } else {
-        val old = if (isLeft) left.removed(removal.left) else right.removed(removal.right)
+        val old = scans(if (isLeft) left.removed(removal.left) else right.removed(removal.right))
         old.filterNot(_.matched).map((row: KeyToValuePair) => unmatched(row.value, isLeft))
       }
     // One side after the other: both may be in one store, which is changed while it is read.
@@ -107,8 +109,8 @@ private[join] final class JoinTask(
 
   /** Then removes old rows from the other sides, and returns their number. */
   def removeTheRest(removal: JoinStateWatermarkPredicates): Long =
-    (if (isOuter(isLeft = true)) 0L else left.remove(removal.left)) +
-      (if (isOuter(isLeft = false)) 0L else right.remove(removal.right))
+    (if (isOuter(isLeft = true)) 0L else scans(left.remove(removal.left))) +
+      (if (isOuter(isLeft = false)) 0L else scans(right.remove(removal.right)))
 
   def commit(hasOneStore: Boolean): Unit = {
     left.state.commit()

@@ -18,7 +18,7 @@ import org.apache.spark.sql.internal.{SessionState, SQLConf}
 import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.util.SerializableConfiguration
 import org.apache.spark.sql.tailrace.operators.input.{ThreadFedInput, OriginTrackedRows}
-import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
+import org.apache.spark.sql.tailrace.operators.state.{IntraEpochWatermark, StateScans}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, RowIdentity, UsesOrigins}
 
 /**
@@ -141,13 +141,15 @@ final class RealTimeJoinExec(
         input)
     }
 
+    val (leftState, rightState) = (sideOf(LeftSide), sideOf(RightSide))
     val task = new JoinTask(
       joinType,
-      sideOf(LeftSide),
-      sideOf(RightSide),
+      leftState,
+      rightState,
       left.output.length,
       right.output.length,
       matches,
+      new StateScans(TaskContext.get()),
       stateFormatVersion)
     val projection =
       if (joinType == LeftSemi) UnsafeProjection.create(output, output) else UnsafeProjection.create(bothSides, output)

@@ -20,11 +20,14 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.python.streaming.{
   TransformWithStateInPySparkPythonBaseRunner, TransformWithStateInPySparkStateServer
 }
-import org.apache.spark.sql.execution.streaming.state.StateMessage.{StateResponseWithLongTypeVal, TimerRequest}
+import org.apache.spark.sql.execution.streaming.state.StateMessage.{
+  MapStateCall, StateResponseWithLongTypeVal, TimerRequest
+}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.tailrace.internals.{EngineClock, StateServerOutput}
 import org.apache.spark.sql.tailrace.operators.input.UninterruptibleJoin
+import org.apache.spark.sql.tailrace.operators.state.StateScans
 
 /**
  * Runs a stateful processor and serves its state to the worker, with Spark's own state server in a thread of its own.
@@ -85,7 +88,9 @@ private[python] final class StatefulRunner(
       sqlConf.arrowTransformWithStateInPySparkMaxStateRecordsPerBatch,
       batchTimestampMs,
       watermark,
-      processorWatermark)
+      processorWatermark,
+      new StateScans(context),
+      mapIterators = new SingleEntryMap[Iterator[(Row, Row)]])
     val thread = new Thread(s"tailrace-state-server-${context.taskAttemptId()}") {
       override def run(): Unit = {
         TaskContext.setTaskContext(context)
@@ -111,7 +116,12 @@ private[python] final class StatefulRunner(
   }
 }
 
-/** Spark's server takes its watermark once; this one looks it up whenever the worker asks. */
+/**
+ * Spark's server takes its watermark once; this one looks it up whenever the worker asks. It also frees the scans of
+ * map states, which Spark's server keeps for its lifetime.
+ *
+ * @param mapIterators the iterator over a map that the worker is reading, by its id
+ */
 private final class LiveWatermarkStateServer(
     socket: ServerSocketChannel,
     handle: TimerTrackingHandle,
@@ -119,7 +129,9 @@ private final class LiveWatermarkStateServer(
     maxRecordsPerBatch: Int,
     batchTimestampMs: Option[Long],
     watermark: Option[Long],
-    processorWatermark: ProcessorWatermark)
+    processorWatermark: ProcessorWatermark,
+    mapScans: StateScans,
+    mapIterators: SingleEntryMap[Iterator[(Row, Row)]])
     extends TransformWithStateInPySparkStateServer(
       socket,
       handle,
@@ -128,13 +140,20 @@ private final class LiveWatermarkStateServer(
       batchTimestampMs,
       watermark,
       valueStateMapForTest = BatchedValueState.variables(keySchema),
-      keyValueIteratorMapForTest = new SingleEntryMap[Iterator[(Row, Row)]],
+      keyValueIteratorMapForTest = mapIterators,
       expiryTimerIterForTest = new SingleEntryMap[Iterator[(Row, Long)]]) {
 
   private[sql] override def handleTimerRequest(message: TimerRequest): Unit = {
     val asksForWatermark = message.getTimerValueRequest.hasGetWatermark
     (if (asksForWatermark) processorWatermark.readByWorker() else None).fold(super.handleTimerRequest(message))(answer)
   }
+
+  private[sql] override def handleMapStateRequest(message: MapStateCall): Unit =
+    if (startsScan(message)) mapScans(super.handleMapStateRequest(message)) else super.handleMapStateRequest(message)
+
+  private def startsScan(message: MapStateCall): Boolean =
+    if (message.hasIterator) !mapIterators.contains(message.getIterator.getIteratorId)
+    else message.hasExists || message.hasClear
 
   // Set when the worker has connected.
   private lazy val output = StateServerOutput.of(this)

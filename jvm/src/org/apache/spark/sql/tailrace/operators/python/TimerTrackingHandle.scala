@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor.StatefulProcessorHandleImpl
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.streaming.TimeMode
+import org.apache.spark.sql.tailrace.operators.state.StateScans
 
 /**
  * Spark's own handle on a task's state, which uses Real-Time Mode's clock and reports timers to a [[TimerSchedule]].
@@ -34,22 +35,26 @@ private[python] final class TimerTrackingHandle(
       metrics,
       Some(() => LowLatencyClock.getClock.getTimeMillis())) {
 
+  /** Stops the threads that read the state; set by whoever starts them. */
+  @volatile var stopReaders: () => Unit = () => ()
+
+  private val (expiredTimers, timersOfKey) = (new StateScans(context), new StateScans(context))
+  // If another thread still reads a scan when it is freed, the JVM crashes. Listeners run last in, first out: this one
+  // runs before the scans are freed.
+  context.addTaskCompletionListener[Unit](_ => stopReaders())
+
   override def registerTimer(expiryTimestampMs: Long): Unit = {
     super.registerTimer(expiryTimestampMs)
     timers.registered(expiryTimestampMs)
   }
 
   override def getExpiredTimers(expiryTimestampMs: Long, prevExpiryTimestampMs: Option[Long]): Iterator[(Any, Long)] =
-    timers.expired(timersFrom, expiryTimestampMs)
+    timers.expired(floor => expiredTimers(super.getExpiredTimers(Long.MaxValue, floor)), expiryTimestampMs)
 
-  /** Stops the threads that read the state; set by whoever starts them. */
-  @volatile var stopReaders: () => Unit = () => ()
-
-  private def timersFrom(floor: Option[Long]): Iterator[(Any, Long)] = {
-    val scan = super.getExpiredTimers(Long.MaxValue, floor)
-    // Spark frees the scan when the task ends. If another thread still reads it then, the JVM crashes. Listeners run
-    // last in, first out: this one runs before Spark's.
-    context.addTaskCompletionListener[Unit](_ => stopReaders())
-    scan
+  // Read at once, because the worker may leave off anywhere and start another scan.
+  override def listTimers(): Iterator[Long] = {
+    val timers = timersOfKey(super.listTimers().toArray)
+    timersOfKey.end()
+    timers.iterator
   }
 }

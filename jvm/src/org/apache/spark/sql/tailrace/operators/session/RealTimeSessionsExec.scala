@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.streaming.{OutputMode, StateOperatorProgress}
 import org.apache.spark.util.CompletionIterator
-import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
+import org.apache.spark.sql.tailrace.operators.state.{IntraEpochWatermark, StateScans}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, UsesOrigins}
 import org.apache.spark.sql.tailrace.plan.SessionStatus
 
@@ -85,6 +85,7 @@ final class RealTimeSessionsExec(
     val window = new WindowColumn(sessionExpression, child.output)
     val sessions = new TaskSessions(
       store,
+      new StateScans(TaskContext.get()),
       stateManager,
       keyWithoutSessionExpressions,
       window,

@@ -5,6 +5,7 @@ import scala.collection.mutable.ArrayBuffer
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Literal, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StreamingSessionWindowStateManager
 import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.tailrace.operators.state.StateScans
 import org.apache.spark.sql.tailrace.plan.SessionStatus
 
 /**
@@ -17,6 +18,7 @@ import org.apache.spark.sql.tailrace.plan.SessionStatus
  */
 private[session] final class TaskSessions(
     store: StateStore,
+    scans: StateScans,
     manager: StreamingSessionWindowStateManager,
     keys: Seq[Attribute],
     window: WindowColumn,
@@ -56,7 +58,7 @@ private[session] final class TaskSessions(
 
   /** Removes closed sessions and returns them. To be read to the end. */
   def close(isClosed: UnsafeRow => Boolean): Iterator[UnsafeRow] =
-    manager.removeByValueCondition(store, isClosed).map { session =>
+    scans(manager.removeByValueCondition(store, isClosed)).map { session =>
       removed += 1
       session
     }
@@ -65,7 +67,7 @@ private[session] final class TaskSessions(
   private def touching(row: UnsafeRow): Seq[Kept] = {
     val (start, end) = (startOf(row), endOf(row))
     val found = new ArrayBuffer[Kept](1)
-    store.prefixScan(keysOf(row)).foreach { pair =>
+    scans(store.prefixScan(keysOf(row))).foreach { pair =>
       if (startOf(pair.value) <= end && start <= endOf(pair.value)) {
         found += new Kept(pair.key.copy(), pair.value.copy())
       }
