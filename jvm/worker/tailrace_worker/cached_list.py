@@ -11,22 +11,37 @@ from pyspark.sql.types import StructType
 from tailrace_worker.cached_variable import CachedVariable
 from tailrace_worker.exact_values import ExactValues, InexactError
 from tailrace_worker.state_client import EpochStateClient
+from tailrace_worker.value_size import bytes_of
 
 
 class ListCell:
     """All values of a list, or only those that were appended and not written yet."""
 
-    __slots__ = ("appended", "is_new", "values")
+    __slots__ = ("appended", "bytes", "is_new", "values")
 
     def __init__(self, values: list[Any] | None) -> None:
         self.values = values
         self.appended: list[Any] = []
         #: True if it replaces what is stored.
         self.is_new = False
+        self.bytes = sum(map(bytes_of, values or ()))
 
     @property
     def size(self) -> int:
         return len(self.values or self.appended)
+
+    def append(self, values: list[Any]) -> None:
+        if self.values is not None:
+            self.values.extend(values)
+        if not self.is_new:
+            self.appended.extend(values)
+        self.bytes += sum(map(bytes_of, values))
+
+    def is_written(self) -> None:
+        self.is_new = False
+        self.appended = []
+        if self.values is None:
+            self.bytes = 0
 
 
 class CachedList(CachedVariable, ListStateClient):
@@ -57,12 +72,9 @@ class CachedList(CachedVariable, ListStateClient):
             super().append_list(state_name, values)
             return
         cell = self._client.current.cells.setdefault(state_name, ListCell(None))
-        if cell.values is not None:
-            cell.values.extend(exact)
-        if not cell.is_new:
-            cell.appended.extend(exact)
+        cell.append(exact)
         self._client.changed(state_name, self)
-        if self._is_too_large(cell.size):
+        if self._is_too_large(cell):
             self._write_and_forget(state_name)
 
     def put(self, state_name: str, values: list[Any]) -> None:
@@ -96,8 +108,7 @@ class CachedList(CachedVariable, ListStateClient):
             call = messages.ListStateCall(stateName=name, appendList=append)
         else:
             return
-        cell.is_new = False
-        cell.appended = []
+        cell.is_written()
         request = messages.StateVariableRequest(listStateCall=call)
         self._client.post(messages.StateRequest(stateVariableRequest=request))
 
@@ -108,8 +119,8 @@ class CachedList(CachedVariable, ListStateClient):
         if cell is not None:
             self._write_and_forget(name)
         values = list(self._stored(name))
-        if self._is_cached(name) and not self._is_too_large(len(values)):
-            self._client.current.cells[name] = ListCell(values)
+        if self._is_cached(name) and not self._is_too_large(cell := ListCell(values)):
+            self._client.current.cells[name] = cell
         return values
 
     def _stored(self, name: str) -> Iterator[Any]:
@@ -126,7 +137,7 @@ class CachedList(CachedVariable, ListStateClient):
         cell = self._client.current.cells[name] = ListCell(values)
         cell.is_new = True
         self._client.changed(name, self)
-        if self._is_too_large(len(values)):
+        if self._is_too_large(cell):
             self._write_and_forget(name)
 
     def _exact_list(self, name: str, values: Any) -> list[Any]:

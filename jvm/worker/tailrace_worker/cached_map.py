@@ -11,6 +11,7 @@ from pyspark.sql.types import Row, StructType
 from tailrace_worker.cached_variable import CachedVariable
 from tailrace_worker.exact_values import ExactValues, InexactError
 from tailrace_worker.state_client import EpochStateClient
+from tailrace_worker.value_size import bytes_of
 
 _UNKNOWN: Any = object()
 
@@ -18,7 +19,7 @@ _UNKNOWN: Any = object()
 class MapCell:
     """The known entries of a map, or all of them."""
 
-    __slots__ = ("changed", "is_complete", "is_new", "order", "values")
+    __slots__ = ("bytes", "changed", "is_complete", "is_new", "order", "values")
 
     def __init__(self) -> None:
         #: By the user's key; None if the store is known to have no value.
@@ -30,10 +31,19 @@ class MapCell:
         self.changed: dict[Any, None] = {}
         #: True if it replaces what is stored.
         self.is_new = False
+        self.bytes = 0
 
     @property
     def size(self) -> int:
         return len(self.values)
+
+    def set(self, key: Any, value: Any) -> None:
+        if key in self.values:
+            self.bytes -= bytes_of(self.values[key])
+        else:
+            self.bytes += bytes_of(key)
+        self.values[key] = value
+        self.bytes += bytes_of(value)
 
 
 class CachedMap(CachedVariable, MapStateClient):
@@ -134,7 +144,8 @@ class CachedMap(CachedVariable, MapStateClient):
             value = None
         elif value is _UNKNOWN:
             stored = super().get_value(name, user_key)
-            value = cell.values[user_key] = None if stored is None else tuple(stored)
+            value = None if stored is None else tuple(stored)
+            cell.set(user_key, value)
             self._limit(name, cell)
         return value
 
@@ -142,7 +153,7 @@ class CachedMap(CachedVariable, MapStateClient):
         cell = self._cell(name)
         if (cell.values.get(user_key) is None) != (value is None):
             cell.order = None
-        cell.values[user_key] = value
+        cell.set(user_key, value)
         cell.changed[user_key] = None
         self._client.changed(name, self)
         self._limit(name, cell)
@@ -153,11 +164,14 @@ class CachedMap(CachedVariable, MapStateClient):
             return [(key, cell.values[key]) for key in cell.order]
         self._write_and_forget(name)
         pairs = list(self._stored(name))
-        if self._is_cached(name) and not self._is_too_large(len(pairs)):
-            cell = self._client.current.cells[name] = MapCell()
-            cell.values = dict(pairs)
+        if self._is_cached(name):
+            cell = MapCell()
+            for key, value in pairs:
+                cell.set(key, value)
             cell.order = [key for key, _ in pairs]
             cell.is_complete = True
+            if not self._is_too_large(cell):
+                self._client.current.cells[name] = cell
         return pairs
 
     def _stored(self, name: str) -> Iterator[tuple[Any, Any]]:
@@ -182,5 +196,5 @@ class CachedMap(CachedVariable, MapStateClient):
         return found
 
     def _limit(self, name: str, cell: MapCell) -> None:
-        if self._is_too_large(cell.size):
+        if self._is_too_large(cell):
             self._write_and_forget(name)

@@ -36,8 +36,10 @@ class CachedValue(CachedVariable, ValueStateClient):
         cells = self._client.current.cells
         value = cells.get(state_name, _UNKNOWN)
         if value is _UNKNOWN:
-            value = cells[state_name] = super().get(state_name)
-            self._client.read_variables[state_name] = ValueCodec(self.schema)
+            value = super().get(state_name)
+            if not self._is_too_long(value):
+                cells[state_name] = value
+                self._client.read_variables[state_name] = ValueCodec(self.schema)
         return value
 
     def update(self, state_name: str, value: Any) -> None:
@@ -70,8 +72,9 @@ class CachedValue(CachedVariable, ValueStateClient):
         self._client.post(messages.StateRequest(stateVariableRequest=request))
 
     def _set(self, name: str, value: Any) -> None:
-        if self._is_cached(name):
+        if self._is_cached(name) and not self._is_too_long(value):
             self._client.current.cells[name] = value
             self._client.changed(name, self)
         else:
+            self._forget(name)
             self.write(name, value)

@@ -6,11 +6,17 @@ it has expired as it is read. A variable that was deleted is not cached either: 
 
 from __future__ import annotations
 
+from typing import Any
+
 from tailrace_worker.batched_value_state import ValueCodec
 from tailrace_worker.state_client import EpochStateClient
+from tailrace_worker.value_size import bytes_of
 
 #: A list or a map with more entries is not cached.
 MAX_ENTRIES = 1_000
+
+#: A larger value, list or map is not cached.
+MAX_CELL_BYTES = 256 << 10
 
 
 class CachedVariable:
@@ -24,8 +30,13 @@ class CachedVariable:
     def _is_cached(self, name: str) -> bool:
         return self._is_cacheable and name not in self._client.expiring and name not in self._client.deleted
 
-    def _is_too_large(self, entries: int) -> bool:
-        return entries > MAX_ENTRIES
+    def _is_too_large(self, cell: Any) -> bool:
+        """True if a list or a map should not be cached."""
+        return cell.size > MAX_ENTRIES or cell.bytes > MAX_CELL_BYTES
+
+    def _is_too_long(self, value: Any) -> bool:
+        """True if a value should not be cached."""
+        return bytes_of(value) > MAX_CELL_BYTES
 
     def _write_and_forget(self, name: str) -> None:
         self._client.write_variable(name)

@@ -6,12 +6,19 @@ from collections import OrderedDict
 from typing import Any, Protocol
 
 from tailrace_worker.batched_value_state import ValueCodec
+from tailrace_worker.value_size import bytes_of
 
-#: Grouping keys whose state is cached between batches; about ten megabytes.
+#: Grouping keys whose state is cached between batches.
 MAX_KEYS = 20_000
 
-#: Values cached for all keys, counting each entry of a list or a map.
-MAX_VALUES = 100_000
+#: What the cache may take, in estimated bytes.
+MAX_BYTES = 32 << 20
+
+#: A key without values: its state, two dictionaries and its place in the cache.
+KEY_BYTES = 700
+
+#: The cache is measured at the end of a batch, and whenever this many keys were used.
+MEASURED_AFTER_KEYS = 64
 
 
 class StateVariable(Protocol):
@@ -26,20 +33,22 @@ class StateVariable(Protocol):
 class KeyState:
     """The cached state of one grouping key: a cell for each variable, and the variables that are not written yet."""
 
-    __slots__ = ("cells", "identity", "key", "size", "unwritten")
+    __slots__ = ("bytes", "cells", "identity", "key", "unwritten")
 
     def __init__(self, key: Any, identity: Any) -> None:
         self.key = key
         self.identity = identity
         self.cells: dict[str, Any] = {}
         self.unwritten: dict[str, StateVariable] = {}
-        self.size = 0
+        self.bytes = 0
 
     def growth(self) -> int:
-        """The number of values added since the last call."""
-        before = self.size
-        self.size = sum(getattr(cell, "size", 1) for cell in self.cells.values())
-        return self.size - before
+        """The bytes added since the last call."""
+        before = self.bytes
+        self.bytes = KEY_BYTES + bytes_of(self.key)
+        for cell in self.cells.values():
+            self.bytes += bytes_of(cell) if cell is None or isinstance(cell, tuple) else cell.bytes
+        return self.bytes - before
 
 
 class KeyCache:
@@ -47,9 +56,9 @@ class KeyCache:
 
     def __init__(self) -> None:
         self._states: OrderedDict[Any, KeyState] = OrderedDict()
-        #: Keys used since their values were counted last.
+        #: Keys used since the cache was measured last.
         self._used: dict[Any, KeyState] = {}
-        self._values = 0
+        self._bytes = 0
 
     def __contains__(self, identity: Any) -> bool:
         return identity in self._states
@@ -69,16 +78,20 @@ class KeyCache:
 
     @property
     def is_overdue(self) -> bool:
-        """True if so many keys were used that the cache should be evicted before the batch ends."""
-        return len(self._used) > MAX_KEYS
+        """True if so many keys were used that the cache should be measured before the batch ends."""
+        return len(self._used) > MEASURED_AFTER_KEYS
 
     def evict(self) -> list[KeyState]:
         """Removes the least recently used states above the limits. The caller writes and then clears them."""
-        self._values += sum(state.growth() for state in self._used.values())
+        self._bytes += sum(state.growth() for state in self._used.values())
         self._used.clear()
+        if self._states:
+            # The current key, whose values may still grow.
+            latest = next(reversed(self._states.values()))
+            self._used[latest.identity] = latest
         evicted = []
-        while len(self._states) > MAX_KEYS or (self._values > MAX_VALUES and len(self._states) > 1):
+        while len(self._states) > MAX_KEYS or (self._bytes > MAX_BYTES and len(self._states) > 1):
             state = self._states.popitem(last=False)[1]
-            self._values -= state.size
+            self._bytes -= state.bytes
             evicted.append(state)
         return evicted

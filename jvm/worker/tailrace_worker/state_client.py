@@ -67,7 +67,7 @@ class EpochStateClient(PipelinedClient):
         self._write_states(evicted)
         for state in evicted:
             # One of them may still be the current key.
-            state.cells, state.size = {}, 0
+            state.cells, state.bytes = {}, 0
 
     def _identity(self, key: Any) -> Any:
         """A hashable value that is equal for two keys if and only if Spark considers them equal."""

@@ -140,8 +140,8 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from tailrace_worker import cached_list, cached_map, cached_value, cached_variable, key_cache, state_client
 
     limits = {
-        cached_variable: {"MAX_ENTRIES": 6},
-        key_cache: {"MAX_KEYS": 5, "MAX_VALUES": 40},
+        cached_variable: {"MAX_ENTRIES": 6, "MAX_CELL_BYTES": 700},
+        key_cache: {"MAX_KEYS": 5, "MAX_BYTES": 6000, "MEASURED_AFTER_KEYS": 3},
         state_client: {"MAX_UNWRITTEN": 3, "WRITTEN_AFTER_BATCH": 1, "MAX_KEYS_PER_MESSAGE": 2},
     }
     for module, values in limits.items():
@@ -281,6 +281,57 @@ def test_values_of_many_keys_are_read_and_written_in_batches(worker: Any, server
     # One by one, these would be 60 keys sent twice, 60 values read and 60 written. The first batch reads each value
     # alone: the client does not know yet that the processor reads them.
     assert fake.requests <= 8 + 15 * (4 + 3)
+
+
+def cached_characters(client: Any) -> int:
+    """The length of all strings in the cache."""
+
+    def values_in(cell: Any) -> Any:
+        if isinstance(cell, tuple):
+            return [cell]
+        return cell.values.values() if isinstance(cell.values, dict) else cell.values or cell.appended
+
+    states = client._cache._states.values()
+    return sum(len(value[0]) for state in states for cell in state.cells.values() for value in values_in(cell))
+
+
+@pytest.mark.parametrize("kind", ["value", "list", "map"])
+def test_the_cache_is_bounded_in_bytes(
+    worker: Any, server: tuple[FakeServer, str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    from tailrace_worker import cached_variable, key_cache, state_client
+
+    monkeypatch.setattr(key_cache, "MAX_KEYS", 20_000)
+    monkeypatch.setattr(key_cache, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(cached_variable, "MAX_CELL_BYTES", 100_000)
+    monkeypatch.setattr(state_client, "MAX_UNWRITTEN", 8000)
+    _, address = server
+    client = worker.Client(address, KEY)
+    text = schema_of("s", StringType())
+    value, items, entries = worker.Value(client, text), worker.List(client, text), worker.Map(client, NUMBER, text)
+    most = 0
+    for n in range(400):
+        client.set_implicit_key((f"key {n}",))
+        for part in range(5):
+            # All in one batch: the cache must not wait for its end.
+            if kind == "value":
+                value.update("v", ("x" * 5000 * (part + 1),))
+            elif kind == "list":
+                items.append_value("v", ("x" * 5000,))
+            else:
+                entries.update_value("v", (part,), ("x" * 5000,))
+        most = max(most, cached_characters(client))
+    assert (1 << 19) < most < 1.3 * (1 << 20)
+    # And a value that is too large by itself is not cached at all.
+    client.set_implicit_key(("large",))
+    if kind == "value":
+        value.update("v", ("x" * 200_000,))
+    elif kind == "list":
+        items.put("v", [("x" * 200_000,)])
+    else:
+        entries.update_value("v", (1,), ("x" * 200_000,))
+    assert "v" not in client.current.cells
+    client._write_all()
 
 
 @pytest.mark.parametrize(
