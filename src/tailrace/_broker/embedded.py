@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from tailrace._broker.ports import HOST, free_port, refuse_taken_port
 from tailrace._broker.properties import Listener, write_properties
 from tailrace._process.owner_pipe import end_owned_process
 from tailrace._process.paths import log_file
+from tailrace._process.temporary_folders import delete_folder, new_folder
 from tailrace._spark import maven
 from tailrace.errors import PortTakenError
 
@@ -78,7 +77,7 @@ class EmbeddedKafka:
                 assert self.port is not None
                 refuse_taken_port(self.port)
                 self.log = log_file("kafka")
-                self._folder = Path(tempfile.mkdtemp(prefix="tailrace-kafka-"))
+                self._folder = new_folder("kafka")
                 self._configure(self._folder, self.port)
                 self._process = launch(self._folder, jars, self.log, owned=True)
                 try:
@@ -100,7 +99,7 @@ class EmbeddedKafka:
             end_owned_process(self._process, within_s=10)
             self._process = None
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            delete_folder(self._folder)
             self._folder = None
 
     def kill(self) -> None:

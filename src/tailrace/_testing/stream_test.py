@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
@@ -16,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
+from tailrace._process.temporary_folders import delete_folder, new_folder
 from tailrace._spark.plugin import TESTING_PACKAGE, is_loaded, jvm_object
 from tailrace._testing.results import DEADLINE_S, POLL_S, Results, too_slow
 from tailrace._testing.source import Source
@@ -68,10 +66,10 @@ class StreamTest:
         self._sources: list[Source] = []
         self._rows: DataFrame | None = None
         self._running: Any = None
-        self._folder = Path(tempfile.mkdtemp(prefix="tailrace-test-"))
+        self._folder = new_folder("test")
         self._clock = self._jvm("TestClock").install(int(start.timestamp() * 1000), str(self._folder / "clock"))
         if self._clock is None:
-            shutil.rmtree(self._folder)
+            delete_folder(self._folder)
             raise ConfigurationError(
                 "TAILRACE_TEST_MISUSED",
                 "another StreamTest is open in this process.",
@@ -95,7 +93,7 @@ class StreamTest:
                 self._running = None
         finally:
             self._jvm("TestClock").uninstall()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            delete_folder(self._folder)
 
     @property
     def now(self) -> datetime:

@@ -32,6 +32,7 @@ DASHBOARD, QUERIES, FAILURE, EXIT = "dashboard.json", "queries.json", "failure.j
 LONGEST_MESSAGE = 100_000
 
 logger = logging.getLogger(__name__)
+# The latest run of each query, by its id: a query may be started again many times.
 _queries: dict[str, StartedQuery] = {}
 _snapshot: Callable[[], Snapshot] | None = None
 
@@ -54,8 +55,7 @@ def report_query(query: StreamingQuery) -> None:
     except Exception:
         logger.debug("The checkpoint of %s is unknown", query.name, exc_info=True)
         checkpoint = ""
-    run_id = str(query.runId)
-    _queries[run_id] = StartedQuery(query.name, str(query.id), run_id, checkpoint)
+    _queries[str(query.id)] = StartedQuery(query.name, str(query.id), str(query.runId), checkpoint)
     _write(QUERIES, StartedQueries(tuple(_queries.values())))
 
 

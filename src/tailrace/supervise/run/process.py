@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from tailrace._process import temporary_folders
 from tailrace._process.owner_pipe import guarded
 from tailrace.contract.codec import from_json
 from tailrace.contract.run_folder import FailureReport
@@ -43,7 +42,7 @@ class Application:
         show_spark_log: bool,
         events: queue.SimpleQueue[object],
     ) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="tailrace-run-"))  # readable only by this user
+        self.folder = temporary_folders.new_folder("run")  # readable only by this user
         self.began_at = time.time()
         self._guard = subprocess.Popen(
             guarded(command),
@@ -110,7 +109,7 @@ class Application:
 
     def delete_folder(self) -> None:
         """Delete what the application reported, the dashboard's token included."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        temporary_folders.delete_folder(self.folder)
 
     def _wait(self) -> None:
         # Do not reap it yet: the group's id stays reserved while we kill what is left of it.
