@@ -29,7 +29,9 @@ def without_comments(text: str) -> str:
 
 def members(text: str) -> Iterator[str]:
     for match in MEMBER.finditer(text):
-        if "implicit" not in match[0] and match[2] not in CALLED_BY_NAME:
+        # Some settings are read by Python, by their key.
+        is_setting = text.startswith(": Setting[", match.end())
+        if "implicit" not in match[0] and match[2] not in CALLED_BY_NAME and not is_setting:
             yield match[2]
 
 
