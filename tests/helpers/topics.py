@@ -12,13 +12,29 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
-from tailrace.kafka import create_topics
+from tailrace.errors import BrokerError
+from tailrace.kafka import create_topics, delete_topics
+from tests.helpers.waiting import until
 
 
 def new_topic(bootstrap_servers: str, name: str, *, partitions: int = 2) -> str:
     topic = f"{name}-{uuid.uuid4().hex[:8]}"
     create_topics(bootstrap_servers, [topic], partitions=partitions)
     return topic
+
+
+def create_again(bootstrap_servers: str, topic: str, *, partitions: int = 2) -> None:
+    """Delete a topic and create it under the same name."""
+    assert delete_topics(bootstrap_servers, [topic]) == []
+
+    def created() -> bool:
+        try:
+            create_topics(bootstrap_servers, [topic], partitions=partitions)
+        except BrokerError:
+            return False  # its deletion is under way
+        return True
+
+    until(created, "the topic is there again", within_s=60)
 
 
 def produce(bootstrap_servers: str, topic: str, rows: Iterable[dict[str, Any]], *, key: str = "key") -> None:

@@ -43,7 +43,7 @@ object DeadLetters {
     }
 
   private def write(policy: ErrorPolicy.DeadLetter, position: SourcePosition, failure: Throwable): Unit = {
-    val options = policy.sources.getOrElse(position.topic, policy.sources(""))
+    val options = policy.sources(position.in.source)
     val original = fetch(options, position)
     val headers = new JArrayList[Header]
     original.foreach(_.headers().toArray().foreach(headers.add))

@@ -3,8 +3,8 @@ package org.apache.spark.sql.tailrace.errors
 import java.util.UUID
 
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaStream}
+import org.apache.spark.sql.tailrace.origin.SourceScans
 
 import tailrace.TailraceException
 
@@ -21,8 +21,8 @@ object ErrorPolicy {
 
   final case class Drop(perMinute: Int) extends ErrorPolicy
 
-  /** @param sources by source topic, how to reach its brokers, from which the original record is read */
-  final case class DeadLetter(topic: String, perMinute: Int, query: String, sources: Map[String, ClientOptions])
+  /** @param sources by number of the source, how to reach its brokers, from which the original record is read */
+  final case class DeadLetter(topic: String, perMinute: Int, query: String, sources: IndexedSeq[ClientOptions])
       extends ErrorPolicy
 
   val ActionKey = "onError"
@@ -69,14 +69,10 @@ object ErrorPolicy {
 
   private def limitIn(text: String): Option[Int] = text.trim.toIntOption.filter(_ > 0)
 
-  private def sourcesOf(plan: SparkPlan): Map[String, ClientOptions] = plan.collect {
-    case scan: RealTimeStreamScanExec =>
-      val kafka = KafkaStream.clientParams(scan.stream).getOrElse(
-        throw Problem(
-          s"$ActionKey is dead-letter, but the source ${scan.stream} is not Kafka.",
-          "read from Kafka, or choose drop.").error)
-      val options = ClientOptions.ofSource(kafka)
-      // For topics that appear later.
-      KafkaStream.offsetsIn(scan.start).keys.map(_._1 -> options).toSeq :+ ("" -> options)
-  }.flatten.toMap
+  private def sourcesOf(plan: SparkPlan): IndexedSeq[ClientOptions] = SourceScans.in(plan).map { scan =>
+    ClientOptions.ofSource(KafkaStream.clientParams(scan.stream).getOrElse(
+      throw Problem(
+        s"$ActionKey is dead-letter, but the source ${scan.stream} is not Kafka.",
+        "read from Kafka, or choose drop.").error))
+  }.toIndexedSeq
 }

@@ -3,7 +3,10 @@ package org.apache.spark.sql.tailrace.origin
 import org.apache.spark.sql.connector.read.InputPartition
 import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 
-/** A partition of one of the query's sources. `source` tells two sources apart that read the same topic. */
+/**
+ * A partition of one of the query's sources. `source` is the number of the scan ([[SourceScans]]): it tells two sources
+ * apart that read the same topic, or topics of the same name on two clusters.
+ */
 final case class SourcePartition(source: Int, topic: String, partition: Int) {
   /** True if no record of a source stands behind it. */
   def isMadeByTime: Boolean = source < 0
@@ -23,13 +26,16 @@ object SourcePartition {
 final class SourcePartitions extends Serializable {
   private var table = Vector.empty[SourcePartition]
 
-  /** Adds the partitions of a source, and returns the index of the first one. */
-  def add(source: String, partitions: Seq[InputPartition]): Int = synchronized {
+  /**
+   * Adds the partitions of a source, and returns the index of the first one.
+   *
+   * @param name stands for the topic if the source is not Kafka
+   */
+  def add(source: Int, name: String, partitions: Seq[InputPartition]): Int = synchronized {
     val first = table.length
-    val number = table.lastOption.fold(0)(_.source + 1)
     table ++= partitions.zipWithIndex.map { case (partition, index) =>
-      KafkaPartition.of(partition).fold(SourcePartition(number, source, index))(kafka =>
-        SourcePartition(number, kafka.topic, kafka.partition))
+      KafkaPartition.of(partition).fold(SourcePartition(source, name, index))(kafka =>
+        SourcePartition(source, kafka.topic, kafka.partition))
     }
     first
   }
@@ -43,7 +49,7 @@ final class SourcePartitions extends Serializable {
   /** Null if the origin is unknown. */
   def positionOf(origin: Origin): SourcePosition =
     if (origin == null || origin.offset < 0) null
-    else get(origin.partitionIndex).map(at => SourcePosition(at.topic, at.partition, origin.offset)).orNull
+    else get(origin.partitionIndex).map(SourcePosition(_, origin.offset)).orNull
 }
 
 /** An operator that adds the partitions of its source to the table when it is executed. */

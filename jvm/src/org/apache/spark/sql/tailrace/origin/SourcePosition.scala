@@ -1,7 +1,10 @@
 package org.apache.spark.sql.tailrace.origin
 
 /** The position of a record in a source. */
-final case class SourcePosition(topic: String, partition: Int, offset: Long)
+final case class SourcePosition(in: SourcePartition, offset: Long) {
+  def topic: String = in.topic
+  def partition: Int = in.partition
+}
 
 object SourcePosition {
 

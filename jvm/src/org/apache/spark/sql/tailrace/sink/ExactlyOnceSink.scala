@@ -4,7 +4,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
-import org.apache.spark.sql.tailrace.origin.ReplayedRows
+import org.apache.spark.sql.tailrace.origin.{ReplayedRows, SourcePartition}
 
 /**
  * A sink that writes each row once, although Spark computes the open epoch again after a failure. Implemented by the
@@ -36,12 +36,12 @@ final case class SinkEpoch(plan: SparkPlan, run: String, epoch: Long, onError: E
  * What a sink has found in its output.
  *
  * @param replayed    rows of the epoch that were written before, if their order must be restored
- * @param replayUntil by topic and partition of the source, the last record of which a row was written before
+ * @param replayUntil by source partition, the last record of which a row was written before
  */
-final case class PreparedSink(replayed: Option[ReplayedRows], replayUntil: Map[(String, Int), Long])
+final case class PreparedSink(replayed: Option[ReplayedRows], replayUntil: Map[SourcePartition, Long])
 
 object PreparedSink {
-  val NoRecords: Map[(String, Int), Long] = Map.empty
+  val NoRecords: Map[SourcePartition, Long] = Map.empty
 }
 
 object ExactlyOnceSink {

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory, Scan}
 import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset, PartitionOffset, SupportsRealTimeMode}
-import org.apache.spark.sql.execution.{LocalTableScanExec, ProjectExec, SparkPlan}
+import org.apache.spark.sql.execution.{LocalTableScanExec, ProjectExec, SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, OriginTracking, ScanControl}
@@ -16,7 +16,7 @@ import org.apache.spark.sql.tailrace.metrics.EpochLatency
 import org.apache.spark.sql.tailrace.operators.origin.{
   OriginFromSourceExec, OriginIntoShuffleExec, OriginOutOfShuffleExec
 }
-import org.apache.spark.sql.tailrace.origin.SourcePartitions
+import org.apache.spark.sql.tailrace.origin.{SourcePartition, SourcePartitions}
 import org.apache.spark.sql.types.{LongType, StructType}
 
 /** In a session of its own: Spark's scan asks for one when it is made. */
@@ -81,8 +81,20 @@ class PlanEpochSuite extends munit.FunSuite {
   }
 
   test("an epoch with rows to catch up with may last longer") {
-    val behind = ScanControl("run", readAtLeast = Map(("topic", 0) -> 41L))
+    val behind = ScanControl("run", readAtLeast = Map(SourcePartition(0, "topic", 0) -> 41L))
     assert(scanIn(live.copy(scans = Some(behind))).batchDurationMs > EpochMs)
+  }
+
+  test("only the source that is behind lasts longer, though another one reads a topic of the same name") {
+    for (behind <- 0 to 1) {
+      val control = ScanControl("run", readAtLeast = Map(SourcePartition(behind, "topic", 0) -> 41L))
+      val both = UnionExec(Seq.fill(2)(ProjectExec(Seq(column), scanOf(new TestStream))))
+      val planned = EpochRules.applyAll(both, live.copy(scans = Some(control)))
+      val scans = planned.collect { case scan: DrainableScanExec => scan }
+      assertEquals(scans.map(_.batchDurationMs > EpochMs), Seq(behind == 0, behind == 1))
+      val sources = planned.collect { case node: OriginFromSourceExec => node.source }
+      assertEquals(sources, Seq(0, 1))
+    }
   }
 
   test("without control over its scans, Spark's own stay") {
@@ -99,9 +111,11 @@ class PlanEpochSuite extends munit.FunSuite {
     refusesUnsupported = true)
 
   private def shuffled(stream: MicroBatchStream): SparkPlan = {
-    val scan = RealTimeStreamScanExec(Seq(column), TestScan, stream, TestOffset, EpochMs)
-    ProjectExec(Seq(column), ShuffleExchangeExec(HashPartitioning(Seq(column), 2), scan))
+    ProjectExec(Seq(column), ShuffleExchangeExec(HashPartitioning(Seq(column), 2), scanOf(stream)))
   }
+
+  private def scanOf(stream: MicroBatchStream): SparkPlan =
+    RealTimeStreamScanExec(Seq(column), TestScan, stream, TestOffset, EpochMs)
 
   private def scanIn(context: EpochContext): DrainableScanExec =
     EpochRules.applyAll(shuffled(new TestStream), context).collectFirst { case scan: DrainableScanExec => scan }.get

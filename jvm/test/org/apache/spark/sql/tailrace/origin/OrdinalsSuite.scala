@@ -27,7 +27,8 @@ class OrdinalsSuite extends munit.FunSuite {
   }
 
   test("positions are described for users") {
-    val (first, second) = (SourcePosition("in", 0, 5), SourcePosition("in", 0, 9))
+    val partition = SourcePartition(0, "in", 0)
+    val (first, second) = (SourcePosition(partition, 5), SourcePosition(partition, 9))
     assertEquals(SourcePosition.describe(Nil), "a record of unknown origin")
     assertEquals(SourcePosition.describe(Seq(null)), "a record of unknown origin")
     assertEquals(SourcePosition.describe(Seq(first, first)), "the record at topic 'in', partition 0, offset 5")

@@ -74,7 +74,7 @@ class ReplayOrderSuite extends munit.FunSuite {
     var taken = 0
     private val row = new GenericInternalRow(1)
     private val partitions = new SourcePartitions
-    partitions.add("topic", Seq.fill(2)(new InputPartition {}))
+    partitions.add(0, "topic", Seq.fill(2)(new InputPartition {}))
     current.belongsTo(partitions, newStage = 0, isTimed = false)
 
     override def hasNext: Boolean = taken < rows.length

@@ -5,8 +5,8 @@ import org.apache.spark.sql.connector.read.InputPartition
 class SourcePartitionsSuite extends munit.FunSuite {
   test("a table of partitions tells the sources apart") {
     val table = new SourcePartitions
-    assertEquals(table.add("a", partitions(2)), 0)
-    assertEquals(table.add("b", partitions(3)), 2)
+    assertEquals(table.add(0, "a", partitions(2)), 0)
+    assertEquals(table.add(1, "b", partitions(3)), 2)
     assertEquals(table.length, 5)
     assertEquals(table(1), SourcePartition(0, "a", 1))
     assertEquals(table(2), SourcePartition(1, "b", 0))
@@ -14,14 +14,22 @@ class SourcePartitionsSuite extends munit.FunSuite {
     assertEquals(table.get(5), None)
   }
 
+  test("a source keeps its number, whatever is read before it") {
+    val table = new SourcePartitions
+    assertEquals(table.add(1, "b", partitions(1)), 0)
+    assertEquals(table.add(0, "a", Nil), 1)
+    assertEquals(table.add(2, "a", partitions(1)), 1)
+    assertEquals((0 until 2).map(table(_)), Seq(SourcePartition(1, "b", 0), SourcePartition(2, "a", 0)))
+  }
+
   test("the position of a row") {
     val table = new SourcePartitions
-    table.add("a", partitions(2))
+    table.add(0, "a", partitions(2))
     val current = new CurrentRow
     assertEquals(table.positionOf(current.keep()), null)
     current.partitionIndex = 1
     current.offset = 4
-    assertEquals(table.positionOf(current.keep()), SourcePosition("a", 1, 4))
+    assertEquals(table.positionOf(current.keep()), SourcePosition(SourcePartition(0, "a", 1), 4))
     current.forget()
     assertEquals(table.positionOf(current.keep()), null)
   }

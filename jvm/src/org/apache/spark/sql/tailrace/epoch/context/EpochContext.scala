@@ -2,7 +2,7 @@ package org.apache.spark.sql.tailrace.epoch.context
 
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.metrics.EpochLatency
-import org.apache.spark.sql.tailrace.origin.{ReplayedRows, SourcePartitions}
+import org.apache.spark.sql.tailrace.origin.{ReplayedRows, SourcePartition, SourcePartitions}
 
 /**
  * What the rules know of the epoch that is being planned. `PrepareEpoch` decides all of it once per epoch, before the
@@ -64,6 +64,6 @@ final case class OriginTracking(
 
 /**
  * @param run         a request to drain this run ends its scans
- * @param readAtLeast by topic and partition, the last record that must be read before the epoch may end
+ * @param readAtLeast by source partition, the last record that must be read before the epoch may end
  */
-final case class ScanControl(run: String, readAtLeast: Map[(String, Int), Long])
+final case class ScanControl(run: String, readAtLeast: Map[SourcePartition, Long])

@@ -39,7 +39,7 @@ final class DrainableScanExec(
 }
 
 /**
- * @param until      by topic and partition, the last record to read before the epoch may end
+ * @param until      by topic and partition of this source, the last record to read before the epoch may end
  * @param durationMs how long the epoch lasts if there are no such records, or if they have been read by then
  */
 final case class CatchUp(until: Map[(String, Int), Long], durationMs: Long)

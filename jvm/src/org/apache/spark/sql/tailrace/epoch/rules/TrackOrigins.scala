@@ -9,6 +9,7 @@ import org.apache.spark.sql.tailrace.metrics.{LatencyInProgressExec, TimedWrite}
 import org.apache.spark.sql.tailrace.operators.origin.{
   OriginFromSourceExec, OriginIntoShuffleExec, OriginOutOfShuffleExec
 }
+import org.apache.spark.sql.tailrace.origin.SourceScans
 import org.apache.spark.sql.tailrace.plan.Stages
 
 /**
@@ -23,11 +24,13 @@ object TrackOrigins extends EpochRule {
   private final class TrackedPlan(plan: SparkPlan, tracking: OriginTracking, onError: ErrorPolicy) {
     import tracking.{everyRow, isTimed, partitions}
     private val stages = new Stages(plan)
+    private val scans = SourceScans.in(plan)
 
     def result: SparkPlan = track(plan, stages.last)
 
     private def track(node: SparkPlan, stage: Int): SparkPlan = node match {
-      case scan: RealTimeStreamScanExec => OriginFromSourceExec(scan, partitions, stage, isTimed)
+      case scan: RealTimeStreamScanExec =>
+        OriginFromSourceExec(scan, scans.indexWhere(_ eq scan), partitions, stage, isTimed)
       case exchange: ShuffleExchangeExec if Stages.reads(exchange) => throughShuffle(exchange, stage)
       case write: WriteToDataSourceV2Exec if Stages.reads(write) => intoSink(write, stage)
       case _ =>

@@ -4,11 +4,8 @@ import java.util.{Map => JMap}
 
 import scala.util.Try
 
-import org.json4s.{DefaultFormats, Formats}
-import org.json4s.jackson.Serialization
-
 import org.apache.spark.sql.connector.read.InputPartition
-import org.apache.spark.sql.connector.read.streaming.{MicroBatchStream, Offset}
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.sql.tailrace.internals.names.ByName
 
 // The connector's classes are known by their shape: the plugin is compiled without it, and users may bring another
@@ -59,14 +56,6 @@ object KafkaStream extends ByName {
   def clientParams(stream: MicroBatchStream): Option[JMap[String, Object]] =
     if (!isKafka(stream)) None
     else Try(driverKafkaParams.call[JMap[String, Object]](offsetReader.call[AnyRef](stream))).toOption
-
-  /** By topic and partition, as the stream's offsets say it. */
-  def offsetsIn(offset: Offset): Map[(String, Int), Long] = {
-    implicit val formats: Formats = DefaultFormats
-    Try(Serialization.read[Map[String, Map[String, Long]]](offset.json())).getOrElse(Map.empty).toSeq.flatMap {
-      case (topic, offsets) => offsets.map { case (partition, at) => (topic, partition.toInt) -> at }
-    }.toMap
-  }
 
   /** The partitions that the stream would read now, as its brokers say. */
   def partitionsOf(stream: MicroBatchStream, settings: JMap[String, Object]): Set[AnyRef] = {

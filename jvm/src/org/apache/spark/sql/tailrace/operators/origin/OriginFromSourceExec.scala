@@ -10,8 +10,17 @@ import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 import org.apache.spark.sql.tailrace.metrics.{LiveFigures, MicroClock, Sampling, SourceProbe}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, KnowsSourcePartitions, SourcePartitions}
 
-/** Above a scan: sets the origin of each row. The rows themselves pass unchanged. */
-case class OriginFromSourceExec(child: SparkPlan, partitions: SourcePartitions, stage: Int, timed: Boolean)
+/**
+ * Above a scan: sets the origin of each row. The rows themselves pass unchanged.
+ *
+ * @param source the number of the scan
+ */
+case class OriginFromSourceExec(
+    child: SparkPlan,
+    source: Int,
+    partitions: SourcePartitions,
+    stage: Int,
+    timed: Boolean)
     extends UnaryExecNode
     with KnowsSourcePartitions {
   override def output: Seq[Attribute] = child.output
@@ -30,7 +39,7 @@ case class OriginFromSourceExec(child: SparkPlan, partitions: SourcePartitions, 
     // Does the scan's own work too: one more iterator between source and sink would cost as much as this one does.
     val rows = scan.inputRDD
     val rowsRead = scan.longMetric("numOutputRows")
-    val first = partitions.add(scan.stream.toString, scan.inputPartitions)
+    val first = partitions.add(source, scan.stream.toString, scan.inputPartitions)
     val kafka = scan.inputPartitions.map(KafkaPartition.of)
     val startsAt = kafka.map(_.map(_.fromOffset)).toArray
     val inKafka = kafka.forall(_.isDefined) && Seq("offset", "timestamp").forall(ordinal(_) >= 0)

@@ -41,9 +41,9 @@ final class WrittenRows(rows: Seq[WrittenRow]) extends Serializable {
   /** The number of runs that have written rows of the open epoch. */
   def attempts: Int = if (isEmpty) 0 else ordered.last.mark.attempt
 
-  /** By topic and partition of the source, the last record that any row was made from. */
-  lazy val lastOffsets: Map[(String, Int), Long] =
-    ordered.filterNot(_.source.isMadeByTime).groupMapReduce(row => (row.source.topic, row.source.partition))(_.row.offset)(_ max _)
+  /** By source partition, the last record that any row was made from. */
+  lazy val lastOffsets: Map[SourcePartition, Long] =
+    ordered.filterNot(_.source.isMadeByTime).groupMapReduce(_.source)(_.row.offset)(_ max _)
 
   /** The rows that a task wrote, in its order. */
   def byTask(task: Int): Iterator[WrittenRow] = ordered.iterator.filter(_.mark.task == task)

@@ -5,13 +5,12 @@ import java.util.UUID
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.write.{PhysicalWriteInfo, WriterCommitMessage}
 import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
-import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
-import org.apache.spark.sql.tailrace.internals.kafka.{KafkaStream, Producers}
+import org.apache.spark.sql.tailrace.internals.kafka.Producers
+import org.apache.spark.sql.tailrace.origin.SourceScans
 import org.apache.spark.sql.tailrace.sink.{ExactlyOnceSink, PreparedSink, SinkEpoch}
-import org.apache.spark.sql.tailrace.sink.dedup.{DeduplicationStrategy, WrittenRow, WrittenRows}
-import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, SourceOffsets}
+import org.apache.spark.sql.tailrace.sink.dedup.{DeduplicationStrategy, WrittenRows}
+import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, NoSource, SourceOffsets}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
@@ -36,13 +35,13 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
   override def prepare(epoch: SinkEpoch): PreparedSink = {
     val identity = new PlanIdentity(epoch.plan)
     identity.check()
-    val starts = startsOf(epoch.plan)
+    val starts = SourceScans.startsIn(epoch.plan)
     val sinkRun = SinkRuns.getOrStart(epoch.run)(start(epoch, starts, identity.strategy))
     sinkRun.startEpoch(starts, readBackAgain(sinkRun))
     prepared = Some(Prepared(sinkRun, epoch.run, identity.strategy, epoch.onError))
     val keepsOrder =
       identity.strategy == DeduplicationStrategy.StatefulByOrigin && identity.hasStateInLastStageOnly
-    PreparedSink(sinkRun.rows.filter(_ => keepsOrder).map(RowsToReplay(_, starts)), sinkRun.replayUntil)
+    PreparedSink(if (keepsOrder) sinkRun.rowsToReplay(starts) else None, sinkRun.replayUntil)
   }
 
   private def readBackAgain(sinkRun: SinkRun): WrittenRows = {
@@ -75,14 +74,13 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     val readBack = reader.readSince(outputStarts, query, late)
     val rows = new WrittenRows(readBack.rows)
     logInfo(s"Read back ${rows.length} rows of epoch $epoch in ${(System.nanoTime() - startedAt) / 1000000} ms")
+    lazy val readable = ReadableRecords(starts, SourceEnds.of(plan))
+    // Without what was committed, such as a late record, and without what no source of the query holds any more.
+    val toReplay = readBack.rows.filter(row => readable.contain(row.source, row.row.offset))
     val byContent = strategy == DeduplicationStrategy.ByContent
     val matches =
       if (!byContent) UnreplayedMatches.none(context)
-      else {
-        // A late record of a committed epoch has been replayed already.
-        val ofOpenEpoch = readBack.rows.filterNot(isBefore(_, starts))
-        UnreplayedMatches.of(context, lastEpoch.flatMap(_.matchesLeft), ofOpenEpoch, SourceEnds.of(plan))
-      }
+      else UnreplayedMatches.of(context, lastEpoch.flatMap(_.matchesLeft), toReplay, readable)
     new SinkRun(
       context,
       log,
@@ -96,6 +94,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
         if (byContent) Offsets.later(outputStarts, readBack.ends) else outputStarts,
         readCommitted),
       if (byContent) WrittenRows.none else rows,
+      if (byContent) NoSource else new WrittenRows(toReplay).lastOffsets,
       matches)
   }
 
@@ -118,7 +117,8 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
       val commits = messages.toSeq.collect { case commit: TaskCommit => commit }
       if (commits.exists(_.isRetry)) {
         // The epoch may have ended before the retry got as far as the failed attempt: the next epoch replays the rest.
-        sinkRun.replaceRows(readBackAgain(sinkRun))
+        val rows = readBackAgain(sinkRun)
+        sinkRun.replaceRows(rows, until = rows.lastOffsets)
       }
       sinkRun.commitEpoch(commits)
       sinkRun.log.commitEpoch(epoch, EpochEnd(sinkRun.readBack.starts, sinkRun.matches.toLog))
@@ -140,13 +140,6 @@ object ExactlyOnceWrite {
 
   // More than Spark keeps of its own logs by default.
   private val KeptEpochs = 200
-
-  private def startsOf(plan: SparkPlan): SourceOffsets =
-    plan.collect { case scan: RealTimeStreamScanExec => KafkaStream.offsetsIn(scan.start).toSeq }
-      .flatten.groupMapReduce(_._1)(_._2)(math.min)
-
-  private def isBefore(row: WrittenRow, starts: SourceOffsets): Boolean =
-    starts.get((row.source.topic, row.source.partition)).exists(_ > row.row.offset)
 
   private def notTracked = NoRowIdentity(
     s"the origins of rows are not tracked from their source to the sink ${TailraceKafka.Format}.",

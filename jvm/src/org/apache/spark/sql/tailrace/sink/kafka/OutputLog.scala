@@ -25,10 +25,14 @@ final case class EpochEnd(ends: Map[String, Map[String, Long]], matchesLeft: Opt
 /**
  * The stored form of [[UnreplayedMatches]].
  *
- * @param byTask content ids by task
- * @param until  by topic and partition of the sources, the last record that they can be replayed from
+ * @param byTask        content ids by task
+ * @param until         as an older version wrote it: like `untilBySource`, for all sources at once
+ * @param untilBySource by number of the source, topic and partition, the last record that they can be replayed from
  */
-final case class MatchesLeft(byTask: Map[String, Seq[String]], until: Map[String, Map[String, Long]])
+final case class MatchesLeft(
+    byTask: Map[String, Seq[String]],
+    until: Map[String, Map[String, Long]],
+    untilBySource: Option[Map[String, Map[String, Map[String, Long]]]] = None)
 
 /**
  * The sink's progress. It is kept beside Spark's own logs in the checkpoint, and written by the same file manager: a

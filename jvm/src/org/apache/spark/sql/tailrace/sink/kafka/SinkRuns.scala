@@ -15,6 +15,7 @@ import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, NoSource, Out
  * @param compactedTopics see [[ReplayContext]]
  * @param readBackAtStart where and how to read back, when the run starts
  * @param rowsAtStart     what the run's read-back found, if rows are recognised by origin
+ * @param untilAtStart    by source partition, the last record of which any of these rows can be replayed
  * @param matches         what the run's read-back found, if rows are recognised by content
  */
 final class SinkRun(
@@ -24,13 +25,14 @@ final class SinkRun(
     val compactedTopics: Set[String],
     readBackAtStart: ReadBackContext,
     rowsAtStart: WrittenRows,
+    untilAtStart: SourceOffsets,
     val matches: UnreplayedMatches) {
   private var currentReadBack = readBackAtStart
   private var unreplayed: Option[(Broadcast[WrittenRows], SourceOffsets)] = None
   private var isReadBackOld = false
   private var executors: Map[Int, String] = Map.empty
   private var ends: OutputOffsets = NoOutput
-  replaceRows(rowsAtStart)
+  replaceRows(rowsAtStart, untilAtStart)
 
   def readBack: ReadBackContext = currentReadBack
 
@@ -43,10 +45,18 @@ final class SinkRun(
   /** By source partition, the last record of which the output already holds a row that will be replayed. */
   def replayUntil: SourceOffsets = matches.replayUntil ++ unreplayed.fold(NoSource)(_._2)
 
-  /** Sets what the output holds since the start offsets of the read-back. */
-  def replaceRows(rows: WrittenRows): Unit = {
+  /** What an epoch with these start offsets replays of [[rows]]. */
+  def rowsToReplay(starts: SourceOffsets): Option[ReplayedRows] =
+    unreplayed.map { case (rows, until) => RowsToReplay(rows, ReadableRecords(starts, until)) }
+
+  /**
+   * Sets what the output holds since the start offsets of the read-back.
+   *
+   * @param until by source partition, the last record of which any of these rows can be replayed
+   */
+  def replaceRows(rows: WrittenRows, until: SourceOffsets): Unit = {
     unreplayed.foreach(_._1.destroy())
-    unreplayed = Option.when(!rows.isEmpty)((context.broadcast(rows), rows.lastOffsets))
+    unreplayed = Option.when(!rows.isEmpty)((context.broadcast(rows), until))
     isReadBackOld = false
   }
 
@@ -58,12 +68,12 @@ final class SinkRun(
    */
   def startEpoch(starts: SourceOffsets, readBack: => WrittenRows): Unit = {
     matches.startEpoch(starts)
-    unreplayed.foreach { case (broadcast, lastOffsets) =>
-      if (!Offsets.anyAtOrAfter(lastOffsets, starts)) {
+    unreplayed.foreach { case (broadcast, until) =>
+      if (!Offsets.anyAtOrAfter(until, starts)) {
         unreplayed = None
         broadcast.destroy()
       } else if (isReadBackOld) {
-        replaceRows(readBack)
+        replaceRows(readBack, until)
       }
     }
   }
@@ -87,10 +97,10 @@ final class SinkRun(
   }
 }
 
-/** The rows of the output that an epoch with these start offsets replays. */
-final case class RowsToReplay(rows: Broadcast[WrittenRows], starts: SourceOffsets) extends ReplayedRows {
+/** The rows of the output that an epoch replays, because it reads these records. */
+private final case class RowsToReplay(rows: Broadcast[WrittenRows], records: ReadableRecords) extends ReplayedRows {
   override def ofTask(task: Int): Iterator[RowKey] = rows.value.byTask(task).collect {
-    case row if starts.get((row.source.topic, row.source.partition)).forall(_ <= row.row.offset) =>
+    case row if records.contain(row.source, row.row.offset) =>
       RowKey(row.source, row.row.offset, row.row.path)
   }
 }

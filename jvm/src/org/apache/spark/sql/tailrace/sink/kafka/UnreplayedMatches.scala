@@ -2,6 +2,7 @@ package org.apache.spark.sql.tailrace.sink.kafka
 
 import org.apache.spark.SparkContext
 import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.sql.tailrace.origin.SourcePartition
 import org.apache.spark.sql.tailrace.sink.dedup.{ContentId, WrittenRow, WrittenRows}
 import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoSource, SourceOffsets}
 
@@ -49,8 +50,12 @@ final class UnreplayedMatches(
   def toLog: Option[MatchesLeft] = Option.when(byTask.nonEmpty) {
     MatchesLeft(
       byTask.map { case (task, ids) => task.toString -> ids.map(_.toString) },
-      until.groupMap(_._1._1) { case ((_, partition), last) => partition.toString -> last }.view.mapValues(
-        _.toMap).toMap)
+      until = Map.empty,
+      untilBySource = Some(until.groupBy(_._1.source.toString).map { case (source, lasts) =>
+        source -> lasts.groupBy(_._1.topic).map { case (topic, offsets) =>
+          topic -> offsets.map { case (at, last) => at.partition.toString -> last }
+        }
+      }))
   }
 
   def close(): Unit = replace(Map.empty)
@@ -70,20 +75,27 @@ object UnreplayedMatches {
   /**
    * @param logged   what was left when the last epoch ended
    * @param readBack what was written in the open epoch
-   * @param ends     the sources' last records, asked for when no older run reads them any more
+   * @param readable what the sources held when no older run read them any more
    */
   def of(
       context: SparkContext,
       logged: Option[MatchesLeft],
       readBack: Seq[WrittenRow],
-      ends: => SourceOffsets): UnreplayedMatches = {
+      readable: => ReadableRecords): UnreplayedMatches = {
     val before = logged.toSeq.flatMap(_.byTask).map { case (task, ids) => task.toInt -> ids.flatMap(ContentId.parse) }
     val since = readBack.flatMap(row => row.contentId.map(row.mark.task -> _)).groupMap(_._1)(_._2)
     val byTask = (before ++ since).groupMap(_._1)(_._2).view.mapValues(_.flatten).toMap
-    val known = logged.toSeq.flatMap(_.until).flatMap { case (topic, lasts) =>
-      lasts.map { case (partition, last) => (topic, partition.toInt) -> last }
-    }
-    val until = (if (readBack.isEmpty) known else known ++ ends).groupMapReduce(_._1)(_._2)(_ max _)
+    val until =
+      if (byTask.isEmpty) NoSource
+      else if (readBack.nonEmpty) readable.ends
+      // The partitions that are still there.
+      else readable.ends.flatMap { case (at, end) =>
+        logged.flatMap(lastOf(_, at)).map(last => at -> math.min(last, end))
+      }
     new UnreplayedMatches(context, byTask, until, new WrittenRows(readBack).lastOffsets)
   }
+
+  private def lastOf(left: MatchesLeft, at: SourcePartition): Option[Long] =
+    left.untilBySource.fold(left.until)(_.getOrElse(at.source.toString, Map.empty)).get(at.topic).flatMap(
+      _.get(at.partition.toString))
 }

@@ -21,16 +21,16 @@ class WrittenRowsSuite extends munit.FunSuite {
     assertEquals(rows.byTask(0).map(_.row.offset).toSeq, Seq(0L, 1L))
   }
 
-  test("the last offset is that of the topic's partition, whichever source reads it") {
+  test("the last offset is that of the source that the rows come from") {
     val rows = new WrittenRows(Seq(row(3, source = left), row(7, source = right), row(5, source = left)))
-    assertEquals(rows.lastOffsets, Map(("in", 0) -> 7L))
+    assertEquals(rows.lastOffsets, Map(left -> 5L, right -> 7L))
     assertEquals(rows.bySource(left).map(_.row.offset).toSeq, Seq(3L, 5L))
   }
 
   test("nothing was written") {
     assert(WrittenRows.none.isEmpty)
     assertEquals(WrittenRows.none.attempts, 0)
-    assertEquals(WrittenRows.none.lastOffsets, Map.empty[(String, Int), Long])
+    assertEquals(WrittenRows.none.lastOffsets, Map.empty[SourcePartition, Long])
   }
 
   test("a timer's time is not an offset") {

@@ -79,14 +79,6 @@ class RecordIdentitySuite extends munit.FunSuite {
     assertEquals(contents.distinct.length, 3)
   }
 
-  test("any record at or after the start offsets") {
-    val starts = Map(("in", 0) -> 5L)
-    assert(!Offsets.anyAtOrAfter(Map(("in", 0) -> 4L), starts))
-    assert(Offsets.anyAtOrAfter(Map(("in", 0) -> 5L), starts))
-    assert(Offsets.anyAtOrAfter(Map(("in", 1) -> 0L), starts))
-    assert(!Offsets.anyAtOrAfter(Map.empty, starts))
-  }
-
   test("the later offset of each partition") {
     assertEquals(
       Offsets.later(
