@@ -2,7 +2,7 @@ package org.apache.spark.sql.tailrace.internals.kafka
 
 import java.time.Duration
 import java.util.{Arrays => JArrays, HashMap => JHashMap, Map => JMap}
-import java.util.concurrent.{Future => JFuture, TimeUnit}
+import java.util.concurrent.{ExecutionException, Future => JFuture, TimeoutException, TimeUnit}
 
 import scala.jdk.CollectionConverters._
 
@@ -30,6 +30,19 @@ private[tailrace] final class KafkaAdmin private (client: AnyRef) {
     }.toMap
   }
 
+  /** The id of each topic that exists and that the user may describe. */
+  def topicIds(topics: Seq[String], withinSeconds: Long): Map[String, String] = {
+    val asked = describeTopics.call[AnyRef](client, JArrays.asList(topics: _*))
+    descriptions.call[JMap[String, JFuture[AnyRef]]](asked).asScala.flatMap { case (topic, answer) =>
+      try Some(topic -> topicId.call[AnyRef](answer.get(withinSeconds, TimeUnit.SECONDS)).toString)
+      catch {
+        case failed: ExecutionException if KafkaErrors.isTimeout(failed.getCause) =>
+          throw new TimeoutException(failed.getCause.getMessage)
+        case _: ExecutionException => None
+      }
+    }.toMap
+  }
+
   /** At once: nobody waits for what is under way. */
   def close(): Unit = closeWithin.call[AnyRef](client, Duration.ZERO)
 }
@@ -41,6 +54,9 @@ private[tailrace] object KafkaAdmin extends ByName {
   private val closeWithin = method(s"$Package.Admin", "close", "java.time.Duration")
   private val listOffsets = method(s"$Package.Admin", "listOffsets", MapClass)
   private val describeConfigs = method(s"$Package.Admin", "describeConfigs", "java.util.Collection")
+  private val describeTopics = method(s"$Package.Admin", "describeTopics", "java.util.Collection")
+  private val descriptions = method(s"$Package.DescribeTopicsResult", "topicNameValues")
+  private val topicId = method(s"$Package.TopicDescription", "topicId")
   private val latest = method(s"$Package.OffsetSpec", "latest")
   private val allOffsets = method(s"$Package.ListOffsetsResult", "all")
   private val offset = method(s"$Package.ListOffsetsResult$$ListOffsetsResultInfo", "offset")

@@ -40,12 +40,15 @@ final case class OutputSettings(
  * @param rows            the rows that may be replayed, if rows are recognised by origin
  * @param matches         the rows that may be replayed, if they are recognised by content
  * @param compactedTopics output topics that Kafka compacts
+ * @param isSameQuery     false if another query may have written some of these rows: a row with another content is then
+ *                        a new one
  */
 final case class ReplayContext(
     strategy: DeduplicationStrategy,
     rows: Option[Broadcast[WrittenRows]],
     matches: Option[Broadcast[MatchesByTask]],
-    compactedTopics: Set[String])
+    compactedTopics: Set[String],
+    isSameQuery: Boolean)
 
 /**
  * Where and how the query's output is read back.
@@ -80,7 +83,7 @@ final case class EpochWriteContext(
       }
       new DeduplicateByContent(replay.matches.fold(Seq.empty[ContentId])(_.value.of(task)))
     } else {
-      Deduplicator.byOrigin(replay.strategy, writtenRows(task, taskAttempt), task, isSameQuery = true)
+      Deduplicator.byOrigin(replay.strategy, writtenRows(task, taskAttempt), task, replay.isSameQuery)
     }
 
   private def writtenRows(task: Int, taskAttempt: Int): WrittenRows = {

@@ -39,8 +39,9 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     val sinkRun = SinkRuns.getOrStart(epoch.run)(start(epoch, starts, identity.strategy))
     sinkRun.startEpoch(starts, readBackAgain(sinkRun))
     prepared = Some(Prepared(sinkRun, epoch.run, identity.strategy, epoch.onError))
-    val keepsOrder =
-      identity.strategy == DeduplicationStrategy.StatefulByOrigin && identity.hasStateInLastStageOnly
+    // Another query may never make the rows that would be waited for.
+    val keepsOrder = identity.strategy == DeduplicationStrategy.StatefulByOrigin &&
+      identity.hasStateInLastStageOnly && sinkRun.queries.isSame
     PreparedSink(if (keepsOrder) sinkRun.rowsToReplay(starts) else None, sinkRun.replayUntil)
   }
 
@@ -58,7 +59,8 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     val session = plan.session
     val context = session.sparkContext
     val startedAt = System.nanoTime()
-    val checkpoint = session.sharedState.activeStreamingQueries.get(UUID.fromString(query)).resolvedCheckpointRoot
+    val execution = session.sharedState.activeStreamingQueries.get(UUID.fromString(query))
+    val checkpoint = execution.resolvedCheckpointRoot
     val hadoop = session.sessionState.newHadoopConf()
     val log = new OutputLog(checkpoint, hadoop)
     // Before older writers are fenced, so none of them fences this run in turn.
@@ -67,9 +69,12 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     Producers.fence(options, (0 until oldWriters).map(WriterIdentity.transactionalId(query, _)))
     val readCommitted = options.isTransactional || oldWriters > 0
     val reader = new OutputReadBack(options, readCommitted)
-    options.topic.foreach(topic => log.addTopic(topic, reader.endOffsets(topic)))
     val lastEpoch = log.epochEnd(epoch - 1)
-    val outputStarts = log.startOffsets(lastEpoch.fold(NoOutput)(_.ends))
+    val topicIds = TopicIds.of(options, log.topicStarts.keySet ++ options.topic)
+    options.topic.foreach(topic =>
+      log.addTopic(topic, TopicStart(reader.endOffsets(topic), TopicIds.in(topicIds, topic))))
+    val otherTopics = replaceOtherTopics(log, lastEpoch, topicIds)
+    val outputStarts = log.startOffsets(lastEpoch.fold(NoOutput)(_.ends -- otherTopics))
     val late = if (options.isTransactional) LateRecords.none else LateRecords.ofOlderRuns
     val readBack = reader.readSince(outputStarts, query, late)
     val rows = new WrittenRows(readBack.rows)
@@ -77,10 +82,21 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     lazy val readable = ReadableRecords(starts, SourceEnds.of(plan))
     // Without what was committed, such as a late record, and without what no source of the query holds any more.
     val toReplay = readBack.rows.filter(row => readable.contain(row.source, row.row.offset))
+    val queries = new QueriesOfEpoch(log, epoch, lastEpoch, QueryFingerprint.of(options.topic, execution.analyzedPlan))
+    queries.start(hasRows = toReplay.nonEmpty)
+    if (!queries.isSame) {
+      logWarning(
+        s"The query or its topic has changed in the middle of epoch $epoch: the output has ${toReplay.length} rows " +
+          "of another one. Only rows that are exactly the same are recognised. Drain a query before you change it.")
+    }
     val byContent = strategy == DeduplicationStrategy.ByContent
     val matches =
       if (!byContent) UnreplayedMatches.none(context)
-      else UnreplayedMatches.of(context, lastEpoch.flatMap(_.matchesLeft), toReplay, readable)
+      else {
+        // What stood in another topic is not in this one, and a match does not say in which topic it stands.
+        val left = lastEpoch.flatMap(_.matchesLeft).filter(_ => otherTopics.isEmpty)
+        UnreplayedMatches.of(context, left, toReplay, readable)
+      }
     new SinkRun(
       context,
       log,
@@ -93,9 +109,28 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
         // The log keeps the matches that are left, so they must not be read a second time.
         if (byContent) Offsets.later(outputStarts, readBack.ends) else outputStarts,
         readCommitted),
+      readBack.ends,
+      topicIds,
+      queries,
       if (byContent) WrittenRows.none else rows,
       if (byContent) NoSource else new WrittenRows(toReplay).lastOffsets,
       matches)
+  }
+
+  /** Finds topics that are not those of the last run, though they have the same names, and lets them begin anew. */
+  private def replaceOtherTopics(log: OutputLog, lastEpoch: Option[EpochEnd], ids: Map[String, String]): Set[String] = {
+    val starts = log.topicStarts
+    val others = ids.filter { case (topic, id) =>
+      val known = lastEpoch.flatMap(_.topicIds.get(topic)) ++ starts.get(topic).map(_.id)
+      !known.forall(TopicIds.mayBeSame(_, id))
+    }
+    others.foreach { case (topic, id) =>
+      logWarning(
+        s"The output topic $topic was deleted and created again, or is on another cluster: it had another id when " +
+          "this query last wrote to it. It is read back from its first record.")
+      log.replaceTopic(topic, id)
+    }
+    others.keySet
   }
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
@@ -106,7 +141,12 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     EpochWriteContext(
       WriterIdentity(query, run, sinkRun.attempt),
       OutputSettings(options, schema, onError, sinkRun.lastExecutors),
-      ReplayContext(strategy, sinkRun.rows, sinkRun.matches.broadcast, sinkRun.compactedTopics),
+      ReplayContext(
+        strategy,
+        sinkRun.rows,
+        sinkRun.matches.broadcast,
+        sinkRun.compactedTopics,
+        isSameQuery = sinkRun.rows.isEmpty || sinkRun.queries.isSame),
       sinkRun.readBack)
   }
 
@@ -121,7 +161,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
         sinkRun.replaceRows(rows, until = rows.lastOffsets)
       }
       sinkRun.commitEpoch(commits)
-      sinkRun.log.commitEpoch(epoch, EpochEnd(sinkRun.readBack.starts, sinkRun.matches.toLog))
+      sinkRun.log.commitEpoch(epoch, sinkRun.epochEnd)
       sinkRun.log.purgeBefore(epoch - KeptEpochs)
       report(commits.map(_.counts).foldLeft(SinkCounts.none)(_ + _))
     }

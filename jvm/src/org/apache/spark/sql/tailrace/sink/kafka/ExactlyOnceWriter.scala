@@ -175,8 +175,11 @@ private final class TopicStarts(epoch: EpochWriteContext) {
   private val known = mutable.HashSet.empty[String] ++ epoch.readBack.starts.keys
 
   def note(topic: String): Unit = if (known.add(topic)) {
+    val options = epoch.output.options
     epoch.readBack.log.addTopic(
       topic,
-      new OutputReadBack(epoch.output.options, readCommitted = false).endOffsets(topic))
+      TopicStart(
+        new OutputReadBack(options, readCommitted = false).endOffsets(topic),
+        TopicIds.in(TopicIds.of(options, Seq(topic)), topic)))
   }
 }

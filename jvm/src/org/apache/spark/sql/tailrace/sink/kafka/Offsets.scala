@@ -13,7 +13,7 @@ private[kafka] object Offsets {
   val NoOutput: OutputOffsets = Map.empty
   val NoSource: SourceOffsets = Map.empty
 
-  /** True if an epoch with these start offsets reads any of the records. It reads no partition without a start offset. */
+  /** True if an epoch with these start offsets reads any of the records. It reads only partitions that have one. */
   def anyAtOrAfter(records: SourceOffsets, starts: SourceOffsets): Boolean =
     records.exists { case (partition, offset) => isAtOrAfter(partition, offset, starts) }
 

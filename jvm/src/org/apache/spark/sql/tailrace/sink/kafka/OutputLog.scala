@@ -2,42 +2,20 @@ package org.apache.spark.sql.tailrace.sink.kafka
 
 import java.nio.charset.StandardCharsets.UTF_8
 
-import scala.util.Try
-
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileAlreadyExistsException, Path, PathFilter}
-import org.json4s.{DefaultFormats, Formats}
-import org.json4s.jackson.Serialization
+import org.apache.hadoop.fs.{ChecksumException, FileAlreadyExistsException, Path, PathFilter}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.tailrace.sink.kafka.Offsets.OutputOffsets
 import org.apache.spark.util.Utils
 
-/**
- * Where the output of an epoch ended. Stored as JSON: renaming a field breaks existing checkpoints, and the types are
- * written out because json4s does not see through an alias.
- *
- * @param ends        the offsets after the query's last records
- * @param matchesLeft the matches before these offsets that have not been replayed, if rows are recognised by content
- */
-final case class EpochEnd(ends: Map[String, Map[String, Long]], matchesLeft: Option[MatchesLeft] = None)
-
-/**
- * The stored form of [[UnreplayedMatches]].
- *
- * @param byTask        content ids by task
- * @param until         as an older version wrote it: like `untilBySource`, for all sources at once
- * @param untilBySource by number of the source, topic and partition, the last record that they can be replayed from
- */
-final case class MatchesLeft(
-    byTask: Map[String, Seq[String]],
-    until: Map[String, Map[String, Long]],
-    untilBySource: Option[Map[String, Map[String, Map[String, Long]]]] = None)
+import tailrace.TailraceException
 
 /**
  * The sink's progress. It is kept beside Spark's own logs in the checkpoint, and written by the same file manager: a
  * file per epoch with the output's end offsets, a file per topic with its end offsets before the query first wrote to
- * it, a file with the number of tasks that have written in transactions, and a file with the run that owns the output.
+ * it, a file with the number of tasks that have written in transactions, a file with the run that owns the output, and
+ * a file with the queries that have worked on the open epoch. [[SinkFile]] has their content.
  */
 final class OutputLog(checkpoint: String, hadoop: Configuration) {
   import OutputLog._
@@ -47,9 +25,10 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
   private val topics = new Path(root, "topics")
   private val writers = new Path(root, "transactional-writers")
   private val owner = new Path(root, "run")
+  private val open = new Path(root, "open-epoch")
   private val files = CheckpointFileManager.create(root, hadoop)
 
-  def epochEnd(epoch: Long): Option[EpochEnd] = read[EpochEnd](new Path(epochs, epoch.toString))
+  def epochEnd(epoch: Long): Option[EpochEnd] = read(new Path(epochs, epoch.toString), SinkFile.epochEnd)
 
   /** Overwrites what an earlier attempt of the epoch has logged. */
   def commitEpoch(epoch: Long, end: EpochEnd): Unit = {
@@ -65,7 +44,21 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
 
   /** Where a read-back starts: at the given end offsets, or where a topic ended before the query first wrote to it. */
   def startOffsets(ends: OutputOffsets): OutputOffsets =
-    Offsets.later(knownTopics.map(topic => topic -> topicStart(topic).getOrElse(Map.empty)).toMap, ends)
+    Offsets.later(topicStarts.map { case (topic, start) => topic -> start.offsets }, ends)
+
+  /** What the last run noted with [[setQueries]], if the epoch was open when it started. */
+  def queriesOf(epoch: Long): Option[Seq[String]] =
+    read(open, SinkFile.openEpoch).filter(_.epoch == epoch).map(_.queries)
+
+  /**
+   * Notes which queries wrote or will write rows of the open epoch. To be called before the tasks write.
+   *
+   * @param queries their fingerprints
+   */
+  def setQueries(epoch: Long, queries: Seq[String]): Unit = {
+    files.mkdirs(root)
+    write(open, OpenEpoch(epoch, queries), overwrite = true)
+  }
 
   /** Makes this run the owner of the output. */
   def claim(run: String): Unit = {
@@ -73,10 +66,10 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
     write(owner, Owner(run), overwrite = true)
   }
 
-  def isOwnedBy(run: String): Boolean = read[Owner](owner).forall(_.run == run)
+  def isOwnedBy(run: String): Boolean = read(owner, SinkFile.owner).forall(_.run == run)
 
   /** The largest number of tasks that have written in transactions. */
-  def transactionalWriters: Int = read[Writers](writers).fold(0)(_.number)
+  def transactionalWriters: Int = read(writers, SinkFile.writers).fold(0)(_.number)
 
   /** To be called before the tasks write. */
   def addTransactionalWriters(number: Int): Unit = if (number > transactionalWriters) {
@@ -87,27 +80,31 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
   /**
    * To be called before the first record goes to a topic. Several tasks may add the same topic at the same time: the
    * first one wins.
-   *
-   * @param ends the topic's end offsets by partition
    */
-  def addTopic(topic: String, ends: => Map[String, Long]): Unit = {
+  def addTopic(topic: String, start: => TopicStart): Unit = {
     val file = new Path(topics, topic)
     if (!files.exists(file)) {
       files.mkdirs(topics)
-      try write(file, ends, overwrite = false)
+      try write(file, start, overwrite = false)
       catch { case _: FileAlreadyExistsException => }
     }
   }
 
-  private def knownTopics: Seq[String] =
-    if (files.exists(topics)) files.list(topics, isTopic).map(_.getPath.getName).toSeq else Nil
+  /** By topic that the query has written to, where it ended before. */
+  def topicStarts: Map[String, TopicStart] =
+    if (!files.exists(topics)) Map.empty
+    else files.list(topics, isTopic).map(_.getPath).flatMap { file =>
+      read(file, SinkFile.topicStart).map(file.getName -> _)
+    }.toMap
 
-  private def topicStart(topic: String): Option[Map[String, Long]] = read[Map[String, Long]](new Path(topics, topic))
+  /** The topic is another one than before: everything in it may have been written by this query. */
+  def replaceTopic(topic: String, id: String): Unit =
+    write(new Path(topics, topic), TopicStart(Map.empty, id), overwrite = true)
 
   private def write(file: Path, content: AnyRef, overwrite: Boolean): Unit = {
     val out = files.createAtomic(file, overwriteIfPossible = overwrite)
     try {
-      out.write(s"$Version\n${Serialization.write(content)}".getBytes(UTF_8))
+      out.write(SinkFile.write(content))
       out.close()
     } catch {
       case failure: Throwable =>
@@ -116,20 +113,22 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
     }
   }
 
-  private def read[T: Manifest](file: Path): Option[T] = Option.when(files.exists(file)) {
-    val text = Utils.tryWithResource(files.open(file))(in => new String(in.readAllBytes(), UTF_8))
-    val lines = text.split("\n", 2)
-    Try(Serialization.read[T](lines(1))).filter(_ => lines(0) == Version).getOrElse(
-      throw new IllegalStateException(s"$file was not written by Tailrace's sink, or by another version of it"))
+  private def read[T](file: Path, parse: String => Option[T]): Option[T] = Option.when(files.exists(file)) {
+    val text =
+      try Utils.tryWithResource(files.open(file))(in => new String(in.readAllBytes(), UTF_8))
+      catch { case _: ChecksumException => throw damaged(file) }
+    parse(text).getOrElse(throw damaged(file))
   }
 }
 
 object OutputLog {
   val Folder = "tailrace-sink"
-  private val Version = "v1"
   // Spark's file managers write a file under such a name first.
   private val isTopic: PathFilter = path => !(path.getName.startsWith(".") && path.getName.endsWith(".tmp"))
-  private final case class Writers(number: Int)
-  private final case class Owner(run: String)
-  private implicit val formats: Formats = DefaultFormats
+
+  private def damaged(file: Path) = new TailraceException(
+    "TAILRACE_SINK_FILE_DAMAGED",
+    s"$file in the checkpoint is damaged, or a newer version of Tailrace wrote it.",
+    s"restore the checkpoint with its folder $Folder from a backup, or use the newer version. Without the folder the " +
+      "query continues, but it writes the open epoch's rows again.")
 }

@@ -6,7 +6,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.tailrace.origin.{ReplayedRows, RowKey}
 import org.apache.spark.sql.tailrace.sink.dedup.WrittenRows
-import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, NoSource, OutputOffsets, SourceOffsets}
+import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoSource, OutputOffsets, SourceOffsets}
 
 /**
  * Driver-side: what the sink remembers from epoch to epoch during a run.
@@ -14,6 +14,9 @@ import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, NoSource, Out
  * @param attempt         see [[WriterIdentity]]
  * @param compactedTopics see [[ReplayContext]]
  * @param readBackAtStart where and how to read back, when the run starts
+ * @param readUntil       where the run's read-back ended
+ * @param topicIdsAtStart by topic, see [[TopicIds]]
+ * @param queries         the queries that wrote what the run's read-back found
  * @param rowsAtStart     what the run's read-back found, if rows are recognised by origin
  * @param untilAtStart    by source partition, the last record of which any of these rows can be replayed
  * @param matches         what the run's read-back found, if rows are recognised by content
@@ -24,6 +27,9 @@ final class SinkRun(
     val attempt: Int,
     val compactedTopics: Set[String],
     readBackAtStart: ReadBackContext,
+    readUntil: OutputOffsets,
+    topicIdsAtStart: Map[String, String],
+    val queries: QueriesOfEpoch,
     rowsAtStart: WrittenRows,
     untilAtStart: SourceOffsets,
     val matches: UnreplayedMatches) {
@@ -31,7 +37,9 @@ final class SinkRun(
   private var unreplayed: Option[(Broadcast[WrittenRows], SourceOffsets)] = None
   private var isReadBackOld = false
   private var executors: Map[Int, String] = Map.empty
-  private var ends: OutputOffsets = NoOutput
+  private var topicIds = topicIdsAtStart
+  // Once everything has been replayed that was read back, the next run need not read it again.
+  private var ends: OutputOffsets = readUntil
   replaceRows(rowsAtStart, untilAtStart)
 
   def readBack: ReadBackContext = currentReadBack
@@ -88,6 +96,20 @@ final class SinkRun(
     if (unreplayed.isEmpty) {
       currentReadBack = currentReadBack.copy(starts = Offsets.later(currentReadBack.starts, ends))
     }
+  }
+
+  /** Where the output ends after the last committed epoch. */
+  def epochEnd: EpochEnd = {
+    val starts = currentReadBack.starts
+    // The tasks have added topics that only the rows name.
+    if (!starts.keySet.subsetOf(topicIds.keySet)) {
+      topicIds = log.topicStarts.map { case (topic, start) => topic -> start.id } ++ topicIds
+    }
+    EpochEnd(
+      starts,
+      matches.toLog,
+      topicIds.filter { case (topic, id) => starts.contains(topic) && id != TopicIds.Unknown },
+      queries.after(everythingIsReplayed = unreplayed.isEmpty))
   }
 
   def close(): Unit = {

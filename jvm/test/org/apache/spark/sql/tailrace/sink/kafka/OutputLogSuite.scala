@@ -4,13 +4,16 @@ import java.nio.file.{Files, Path}
 
 import org.apache.hadoop.conf.Configuration
 
+import tailrace.TailraceException
+
 class OutputLogSuite extends munit.FunSuite {
+  private val Id = "0123456789abcdef0123456789abcdef"
   private val checkpoint = FunFixture[Path](
     setup = _ => Files.createTempDirectory("output-log"),
     teardown = folder => Files.walk(folder).sorted((one, other) => other.compareTo(one)).forEach(Files.delete(_)))
 
   checkpoint.test("an epoch's end is read by the next run") { folder =>
-    val left = MatchesLeft(Map("0" -> Seq("ab", "ab")), Map("in" -> Map("1" -> 7L)))
+    val left = MatchesLeft(Map("0" -> Seq(Id, Id)), Map("in" -> Map("1" -> 7L)))
     logIn(folder).commitEpoch(3, EpochEnd(Map("out" -> Map("0" -> 12L)), Some(left)))
     assertEquals(logIn(folder).epochEnd(3), Some(EpochEnd(Map("out" -> Map("0" -> 12L)), Some(left))))
     assertEquals(logIn(folder).epochEnd(4), None)
@@ -20,7 +23,7 @@ class OutputLogSuite extends munit.FunSuite {
     // Equality does not tell a BigInt from a Long; arithmetic does.
     val left = MatchesLeft(Map.empty, Map("in" -> Map("1" -> 7L)))
     logIn(folder).commitEpoch(3, EpochEnd(Map("out" -> Map("0" -> 12L)), Some(left)))
-    logIn(folder).addTopic("out", Map("0" -> 3L))
+    logIn(folder).addTopic("out", TopicStart(Map("0" -> 3L)))
     val end = logIn(folder).epochEnd(3).get
     val offsets: Seq[Long] = Seq(end.ends("out")("0"), end.matchesLeft.get.until("in")("1"))
     assertEquals(offsets.sum, 19L)
@@ -40,16 +43,47 @@ class OutputLogSuite extends munit.FunSuite {
     write(
       folder,
       "epochs/1",
-      "v1\n{\"ends\":{},\"matchesLeft\":{\"byTask\":{\"2\":[\"00\"]},\"until\":{\"in\":{\"0\":9}}}}")
-    val left = MatchesLeft(Map("2" -> Seq("00")), Map("in" -> Map("0" -> 9L)))
+      s"v1\n{\"ends\":{},\"matchesLeft\":{\"byTask\":{\"2\":[\"$Id\"]},\"until\":{\"in\":{\"0\":9}}}}")
+    val left = MatchesLeft(Map("2" -> Seq(Id)), Map("in" -> Map("0" -> 9L)))
     assertEquals(logIn(folder).epochEnd(1), Some(EpochEnd(Map.empty, Some(left))))
   }
 
-  checkpoint.test("a file of another version or another kind is refused") { folder =>
-    for (content <- Seq("v2\n{\"ends\":{}}", "v1\nnonsense", "")) {
-      write(folder, "epochs/0", content)
-      intercept[IllegalStateException](logIn(folder).epochEnd(0))
+  checkpoint.test("a file of another version or another kind is refused with a code") { folder =>
+    val reads = Seq[(String, OutputLog => Any)](
+      "epochs/0" -> (_.epochEnd(0)),
+      "topics/out" -> (_.startOffsets(Map.empty)),
+      "run" -> (_.isOwnedBy("run")),
+      "transactional-writers" -> (_.transactionalWriters),
+      "open-epoch" -> (_.queriesOf(0)))
+    for ((name, read) <- reads; content <- Seq("v3\n{\"ends\":{}}", "v1\nnonsense", "")) {
+      write(folder, name, content)
+      val refused = intercept[TailraceException](read(logIn(folder)))
+      assertEquals(refused.getCondition, "TAILRACE_SINK_FILE_DAMAGED", s"$name: $content")
     }
+  }
+
+  checkpoint.test("a file that does not match its checksum is refused with a code") { folder =>
+    val log = logIn(folder)
+    log.claim("run")
+    Files.writeString(folder.resolve(OutputLog.Folder).resolve("run"), "v1\n{\"run\":\"sun\"}")
+    try assert(!log.isOwnedBy("run"))
+    catch { case refused: TailraceException => assertEquals(refused.getCondition, "TAILRACE_SINK_FILE_DAMAGED") }
+  }
+
+  checkpoint.test("a topic that is another one than before begins anew") { folder =>
+    val log = logIn(folder)
+    log.addTopic("out", TopicStart(Map("0" -> 3L), "old"))
+    log.replaceTopic("out", "new")
+    assertEquals(logIn(folder).topicStarts, Map("out" -> TopicStart(Map.empty, "new")))
+    assertEquals(logIn(folder).startOffsets(Map.empty), Map("out" -> Map.empty[String, Long]))
+  }
+
+  checkpoint.test("the queries of an epoch are those of its open time") { folder =>
+    val log = logIn(folder)
+    assertEquals(log.queriesOf(0), None)
+    log.setQueries(3, Seq("a", "b"))
+    assertEquals(logIn(folder).queriesOf(3), Some(Seq("a", "b")))
+    assertEquals(logIn(folder).queriesOf(4), None)
   }
 
   checkpoint.test("old epochs are purged") { folder =>
@@ -62,21 +96,21 @@ class OutputLogSuite extends munit.FunSuite {
 
   checkpoint.test("a read-back starts at the epoch's end, or where a topic ended before the first record") { folder =>
     val log = logIn(folder)
-    log.addTopic("new", Map("0" -> 3L))
-    log.addTopic("old", Map("0" -> 1L, "1" -> 2L))
+    log.addTopic("new", TopicStart(Map("0" -> 3L)))
+    log.addTopic("old", TopicStart(Map("0" -> 1L, "1" -> 2L)))
     assertEquals(
       log.startOffsets(Map("old" -> Map("0" -> 10L))),
       Map("new" -> Map("0" -> 3L), "old" -> Map("0" -> 10L, "1" -> 2L)))
   }
 
   checkpoint.test("the first task that adds a topic wins") { folder =>
-    logIn(folder).addTopic("out", Map("0" -> 3L))
+    logIn(folder).addTopic("out", TopicStart(Map("0" -> 3L)))
     logIn(folder).addTopic("out", fail("the offsets were asked for"))
     assertEquals(logIn(folder).startOffsets(Map.empty), Map("out" -> Map("0" -> 3L)))
   }
 
   checkpoint.test("temporary files are no topics") { folder =>
-    logIn(folder).addTopic("out", Map("0" -> 3L))
+    logIn(folder).addTopic("out", TopicStart(Map("0" -> 3L)))
     write(folder, "topics/.out.0.tmp", "v1\n{}")
     assertEquals(logIn(folder).startOffsets(Map.empty).keySet, Set("out"))
   }
