@@ -65,6 +65,7 @@ package org.apache.kafka {
         def initTransactions(): Unit = ()
         def beginTransaction(): Unit = ()
         def commitTransaction(): Unit = ()
+        def abortTransaction(): Unit = ()
         def send(record: ProducerRecord[K, V], callback: Callback): Future[RecordMetadata] = null
         def flush(): Unit = ()
         def close(timeout: Duration): Unit = ()

@@ -61,7 +61,7 @@ object DeadLetters {
         original.fold[(Array[Byte], Array[Byte])]((null, null))(record => (record.key(), record.value()))
       val letter = new ProducerRecord[Array[Byte], Array[Byte]](policy.topic, null, key, value, headers)
       producer.send(letter, null).get(SendSeconds, TimeUnit.SECONDS)
-    } finally Producers.release(options)
+    } finally Producers.release(producer)
   }
 
   /** The record at the position; none if Kafka has deleted it in the meantime. */

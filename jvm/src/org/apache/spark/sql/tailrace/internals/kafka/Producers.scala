@@ -19,34 +19,47 @@ object Producers {
   private val KeptForMs = TimeUnit.MINUTES.toMillis(10)
   private val LooksEveryMs = TimeUnit.MINUTES.toMillis(1)
 
-  private final class Shared(val producer: Producer) {
+  private final class Shared(val options: ClientOptions, val producer: Producer) {
     var users = 0
+    // To be closed when its last user has given it back, and to be given to no other.
+    var isGivenUp = false
     var idleSince = System.currentTimeMillis()
   }
   private final case class Kept(producer: Producer, run: String, idleSince: Long)
 
-  private val shared = mutable.HashMap.empty[ClientOptions, Shared]
+  private val shared = mutable.ArrayBuffer.empty[Shared]
   private val transactional = mutable.HashMap.empty[String, Kept]
   private lazy val housekeeping = ThreadUtils.newDaemonSingleThreadScheduledExecutor("tailrace-producers")
 
   /** All tasks with the same settings send through one producer. To be given back by [[release]]. */
   def share(options: ClientOptions): Producer = synchronized {
     keepHouse()
-    val entry = shared.getOrElseUpdate(options, new Shared(new Producer(options.producer(None))))
+    val entry = shared.find(one => one.options == options && !one.isGivenUp).getOrElse {
+      val added = new Shared(options, new Producer(options.producer(None)))
+      shared += added
+      added
+    }
     entry.users += 1
     entry.producer
   }
 
-  /** @param mayBeKept whether all that was sent through it has been answered for; what has not is given up */
-  def release(options: ClientOptions, mayBeKept: Boolean = true): Unit = {
-    val givenUp = synchronized {
-      shared.get(options).foreach { entry =>
-        entry.users -= 1
-        entry.idleSince = System.currentTimeMillis()
+  /**
+   * @param mayBeKept whether all that was sent through it has been answered for. If not, the rest is given up as soon as
+   *                  no other task uses the producer.
+   */
+  def release(producer: Producer, mayBeKept: Boolean = true): Unit = {
+    val unused = synchronized {
+      val entry = shared.find(_.producer eq producer)
+      entry.foreach { one =>
+        one.users -= 1
+        one.idleSince = System.currentTimeMillis()
+        one.isGivenUp |= !mayBeKept
       }
-      if (mayBeKept) None else shared.remove(options)
+      val unused = entry.filter(one => one.isGivenUp && one.users == 0)
+      shared --= unused
+      unused
     }
-    givenUp.foreach(entry => discard(entry.producer))
+    unused.foreach(entry => discard(entry.producer))
   }
 
   /**
@@ -99,11 +112,11 @@ object Producers {
   private def closeIdle(): Unit = {
     val idle = synchronized {
       val before = System.currentTimeMillis() - KeptForMs
-      val unused = shared.filter { case (_, entry) => entry.users == 0 && entry.idleSince < before }
+      val unused = shared.filter(entry => entry.users == 0 && entry.idleSince < before)
       val unclaimed = transactional.filter { case (_, entry) => entry.idleSince < before }
-      shared --= unused.keys
+      shared --= unused
       transactional --= unclaimed.keys
-      unused.values.map(_.producer) ++ unclaimed.values.map(_.producer)
+      unused.map(_.producer) ++ unclaimed.values.map(_.producer)
     }
     idle.foreach(discard)
   }

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.tailrace.sink.kafka
 
+import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
@@ -29,12 +30,15 @@ private[kafka] final class Acknowledgements {
     }
   }
 
+  /** To be called if a record that was expected could not even be handed to the producer. */
+  def expectOneLess(): Unit = inFlight.decrementAndGet()
+
   /**
    * Waits until the brokers have answered for every record; false after a timeout. Works in an interrupted thread too.
    */
-  def awaitAll(): Boolean = {
+  def awaitAll(withinMs: Long): Boolean = {
     var interrupted = Thread.interrupted()
-    val deadline = System.nanoTime() + Acknowledgements.TimeoutNanos
+    val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(withinMs)
     while (inFlight.get() > 0 && System.nanoTime() < deadline) {
       try Thread.sleep(Acknowledgements.PollMs)
       catch { case _: InterruptedException => interrupted = true }
@@ -80,6 +84,5 @@ private[kafka] final class Acknowledgements {
 }
 
 private object Acknowledgements {
-  private val TimeoutNanos = 10L * 1000 * 1000 * 1000
   private val PollMs = 5L
 }

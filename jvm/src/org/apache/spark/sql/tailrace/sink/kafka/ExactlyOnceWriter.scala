@@ -60,20 +60,30 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
     } else {
       Producers.share(options)
     }
-  if (options.isTransactional && !epoch.readBack.log.isOwnedBy(epoch.identity.run)) {
-    // An older driver that is still alive would fence the newer one in turn.
-    Producers.discard(producer)
-    throw new IllegalStateException("a newer run of the query writes to the topic")
-  }
   private val taskAttempt = TaskContext.get().attemptNumber()
-  // Only now: the producers of older attempts are fenced, so a read-back sees everything that they wrote.
-  private val deduplicator = epoch.deduplicator[OutgoingRow](task, taskAttempt)
+  private val deduplicator =
+    try newDeduplicator()
+    catch {
+      // Spark closes no writer that could not be made.
+      case failure: Throwable =>
+        giveBackProducer()
+        throw failure
+    }
   private val transactions = options.transactionMs.map(new Transactions(producer, _, transactionalId)).orNull
 
   // Over all attempts of the task, later records have higher numbers.
   private var sequence = taskAttempt.toLong << AttemptShift
   private var unidentified = 0L
   private var isClosed = false
+
+  private def newDeduplicator(): Deduplicator[OutgoingRow] = {
+    if (options.isTransactional && !epoch.readBack.log.isOwnedBy(epoch.identity.run)) {
+      // An older driver that is still alive would fence the newer one in turn.
+      throw new IllegalStateException("a newer run of the query writes to the topic")
+    }
+    // Only now: the producers of older attempts are fenced, so a read-back sees everything that they wrote.
+    epoch.deduplicator[OutgoingRow](task, taskAttempt)
+  }
 
   /** Called for the next row that is sent, and only for that one. */
   var observer: Callback = _
@@ -111,7 +121,13 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
       record.value,
       JArrays.asList(headers: _*))
     val callback = acknowledgements.expect(current.position, observer)
-    if (transactions != null) transactions.send(_.send(sent, callback)) else producer.send(sent, callback)
+    try {
+      if (transactions != null) transactions.send(_.send(sent, callback)) else producer.send(sent, callback)
+    } catch {
+      case failure: Throwable =>
+        acknowledgements.expectOneLess()
+        throw failure
+    }
   }
 
   /** A record that Kafka rejected fails the query, unless it is only too large and the query skips bad records. */
@@ -129,7 +145,7 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
     handleFailures()
     isClosed = true
     if (transactions != null) Producers.keep(transactionalId, epoch.identity.run, producer)
-    else Producers.release(options)
+    else Producers.release(producer)
     val counts = SinkCounts(deduplicator.dropped, deduplicator.corrected, unidentified)
     TaskCommit(task, executor, acknowledgements.ends, counts, isRetry = taskAttempt > 0, deduplicator.notReplayed)
   }
@@ -140,13 +156,19 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
     isClosed = true
     if (transactions != null) {
       transactions.abandon()
-      Producers.discard(producer)
+      giveBackProducer()
+    } else if (acknowledgements.awaitAll(SettleMs)) {
+      Producers.release(producer)
     } else {
-      // The next attempt reads back what is in the topic, so none of these records may arrive after that.
-      val isSettled = acknowledgements.awaitAll()
-      Producers.release(options, mayBeKept = isSettled)
+      // The next attempt reads back what is in the topic, so none of these records may arrive after that. The producer
+      // gives each of them up in the end: at once if no other task uses it, otherwise when its delivery times out.
+      Producers.release(producer, mayBeKept = false)
+      acknowledgements.awaitAll(options.deliveryTimeoutMs)
     }
   }
+
+  private def giveBackProducer(): Unit =
+    if (options.isTransactional) Producers.discard(producer) else Producers.release(producer)
 
   /** Hashes are computed on demand: without a replay nobody asks for them. */
   private final class OutgoingRow(
@@ -168,6 +190,7 @@ private object ExactlyOnceWriter {
   private val AttemptShift = 40
   private val NoHeaders = Array.empty[Header]
   private val UnknownRow = RowId(CurrentRow.Unknown, 0, 0)
+  private val SettleMs = 10000L
 }
 
 /** Logs where a topic ended before this query's first record in it, for topics that only the rows name. */

@@ -18,7 +18,13 @@ import tailrace.TailraceException
  */
 final case class SinkOptions(topic: Option[String], kafka: Map[String, String], transactionMs: Option[Long])
     extends ClientOptions {
+  import SinkOptions._
+
   def isTransactional: Boolean = transactionMs.isDefined
+
+  /** How long a producer tries to deliver a record before it gives up. */
+  def deliveryTimeoutMs: Long =
+    kafka.get(DeliveryTimeoutKey).flatMap(_.trim.toLongOption).getOrElse(DefaultDeliveryTimeoutMs)
 
   // Passwords are among them.
   override def toString: String = s"SinkOptions(${topic.getOrElse("topic column")})"
@@ -28,6 +34,8 @@ object SinkOptions {
   val TopicKey = "topic"
   val IntervalKey = "transactionInterval"
   private val Prefix = "kafka."
+  private val DeliveryTimeoutKey = "delivery.timeout.ms"
+  private val DefaultDeliveryTimeoutMs = 120000L
 
   def of(options: CaseInsensitiveStringMap): SinkOptions = {
     val kafka = options.asCaseSensitiveMap().asScala.collect {
