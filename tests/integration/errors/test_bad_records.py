@@ -10,6 +10,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -26,6 +29,9 @@ from tests.helpers.waiting import until
 EPOCH = "10 minutes"
 SOON_S = 60
 BAD = {7, 8, 23, 31}
+BAD_RECORD = b'{"id": 7, "key": "k1", "text": "seven"}'
+# The headers of a dead letter, without their prefix.
+ADDED = ("source", "query", "error", "error-class", "failed-at")
 
 
 def start(pipeline: Pipeline, rows: DataFrame, *, sink: str = "kafka", **options: str) -> StreamingQuery:
@@ -191,6 +197,64 @@ def test_a_bad_record_costs_little(pipeline: Pipeline, query_of: Callable[[Pipel
         until(lambda: is_alive(query) and any(row["id"] == 498 for row in out.rows()), "the rest", within_s=15)
         found = until(lambda: len(out.rows()) >= 200 + 10 - len(BAD & set(range(10))) and out.rows(), "all good ones")
         assert Counter(row["id"] for row in found if row["id"] >= 100) == Counter(range(100, 500, 2))
+
+
+def test_a_letter_does_not_carry_on_what_another_query_said_of_its_rows(pipeline: Pipeline) -> None:
+    """The source may be the output of `tailrace-kafka`."""
+    letters = new_topic(pipeline.servers, "dead")
+    producer = Producer({"bootstrap.servers": pipeline.servers})
+    of_others = [
+        ("tailrace-source", b"before/0/1"),
+        ("tailrace-row", b"other/0/0/0/1/0/0"),
+        ("tailrace-mac", b"0" * 32),
+    ]
+    producer.produce(pipeline.input, BAD_RECORD, b"k1", headers=[("mine", b"here"), *of_others])
+    assert producer.flush(20) == 0
+    start(pipeline, bad_cast(pipeline), onError="dead-letter", deadLetterTopic=letters)
+    (letter,) = until(lambda: all_messages(pipeline.servers, letters), "the letter", within_s=SOON_S)
+    names = Counter(name for name, _ in letter.headers() or ())
+    assert set(names) == {"mine", *(f"tailrace-{name}" for name in ADDED)}
+    assert set(names.values()) == {1}
+    assert headers_of(letter)["tailrace-source"].startswith(f"{pipeline.input}/")
+
+
+def near_the_limit(beside: bytes = b"") -> bytes:
+    """So large that the topic takes it, and not one more header."""
+    return BAD_RECORD.replace(b"}", b', "more": "' + b"x" * (1_048_350 - len(BAD_RECORD) - len(beside)) + b'"}')
+
+
+@pytest.mark.parametrize("large", ["value", "key", "value, and the letters may be larger"])
+def test_a_letter_that_is_too_large_is_sent_without_what_does_not_fit(pipeline: Pipeline, large: str) -> None:
+    letters = new_topic(pipeline.servers, "dead")
+    if "larger" in large:
+        allow_larger_records(pipeline.servers, letters)
+    key, value = (near_the_limit(BAD_RECORD), BAD_RECORD) if large == "key" else (b"k1", near_the_limit(b"k1"))
+    producer = Producer({"bootstrap.servers": pipeline.servers, "message.max.bytes": 2_000_000})
+    with pipeline.collect() as out:
+        query = start(pipeline, bad_cast(pipeline), onError="dead-letter", deadLetterTopic=letters)
+        producer.produce(pipeline.input, value, key)
+        assert producer.flush(20) == 0
+        send(pipeline, range(3))
+        until(lambda: is_alive(query) and len(out.rows()) >= 3, "the query continues", within_s=SOON_S)
+        (letter,) = until(lambda: all_messages(pipeline.servers, letters), "the letter", within_s=SOON_S)
+    original = next(one for one in all_messages(pipeline.servers, pipeline.input) if one.value() == value)
+    headers = headers_of(letter)
+    assert headers["tailrace-source"] == f"{original.topic()}/{original.partition()}/{original.offset()}"
+    assert "CAST_INVALID_INPUT" in headers["tailrace-error"]
+    if "larger" in large:
+        assert (letter.key(), letter.value()) == (key, value)
+        assert "tailrace-record" not in headers
+    else:
+        assert (letter.key(), letter.value()) == (None if large == "key" else key, b"")
+        assert headers["tailrace-record"] == "too-large"
+
+
+def allow_larger_records(servers: str, topic: str) -> None:
+    limit = ConfigEntry("max.message.bytes", "5000000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[limit])
+    admin = AdminClient({"bootstrap.servers": servers})
+    for changed in admin.incremental_alter_configs([resource]).values():
+        changed.result(30)
 
 
 def test_several_bad_rows_of_one_record_are_one_letter(pipeline: Pipeline) -> None:

@@ -1,9 +1,9 @@
 package org.apache.spark.sql.tailrace.errors
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.time.Duration
-import java.util.{ArrayList => JArrayList, Collections}
-import java.util.concurrent.{TimeoutException, TimeUnit}
+import java.time.{Duration, Instant}
+import java.util.{Arrays => JArrays, Collections}
+import java.util.concurrent.{ExecutionException, TimeoutException, TimeUnit}
 
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
@@ -14,7 +14,8 @@ import org.apache.kafka.common.TopicPartition
 import org.apache.kafka.common.header.Header
 import org.apache.kafka.common.header.internals.RecordHeader
 
-import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, Producers}
+import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaErrors, Producers}
+import org.apache.spark.sql.tailrace.internals.kafka.Producers.Producer
 import org.apache.spark.sql.tailrace.origin.SourcePosition
 
 import tailrace.TailraceException
@@ -22,11 +23,19 @@ import tailrace.TailraceException
 /**
  * Writes records that could not be processed to a topic of their own: unchanged, with key and headers, and with the
  * error in additional headers. They can be sent in again once the query is fixed.
+ *
+ * A record that is too large for its topic with these headers is written without its value and its own headers, and if
+ * need be without its key. It can still be read at its source.
  */
 object DeadLetters {
   private val FetchNanos = TimeUnit.SECONDS.toNanos(10)
   private val SendSeconds = 60L
   private val MaxMessageLength = 4000
+  private val ShortMessageLength = 200
+  private val ReservedPrefix = "tailrace-"
+  private val Deleted = "deleted"
+  private val TooLarge = "too-large"
+  private type Letter = ProducerRecord[Array[Byte], Array[Byte]]
 
   /** Returns when the brokers have acknowledged the dead letter. */
   def send(policy: ErrorPolicy.DeadLetter, position: SourcePosition, failure: Throwable): Unit =
@@ -45,24 +54,48 @@ object DeadLetters {
   private def write(policy: ErrorPolicy.DeadLetter, position: SourcePosition, failure: Throwable): Unit = {
     val options = policy.sources(position.in.source)
     val original = fetch(options, position)
-    val headers = new JArrayList[Header]
-    original.foreach(_.headers().toArray().foreach(headers.add))
-    val added = Seq(
-      "tailrace-source" -> s"${position.topic}/${position.partition}/${position.offset}",
-      "tailrace-query" -> policy.query,
-      "tailrace-error-class" -> failure.getClass.getName,
-      "tailrace-error" -> String.valueOf(failure.getMessage).take(MaxMessageLength),
-      "tailrace-failed-at" -> java.time.Instant.now().toString) ++
-      Option.when(original.isEmpty)("tailrace-record" -> "deleted")
-    added.foreach { case (key, value) => headers.add(new RecordHeader(key, value.getBytes(UTF_8))) }
     val producer = Producers.share(options)
-    try {
-      val (key, value) =
-        original.fold[(Array[Byte], Array[Byte])]((null, null))(record => (record.key(), record.value()))
-      val letter = new ProducerRecord[Array[Byte], Array[Byte]](policy.topic, null, key, value, headers)
-      producer.send(letter, null).get(SendSeconds, TimeUnit.SECONDS)
-    } finally Producers.release(producer)
+    try sendFirstThatFits(producer, lettersOf(policy, position, failure, original))
+    finally Producers.release(producer)
   }
+
+  /** The dead letter, followed by smaller versions of it. */
+  private def lettersOf(
+      policy: ErrorPolicy.DeadLetter,
+      position: SourcePosition,
+      failure: Throwable,
+      original: Option[ConsumerRecord[Array[Byte], Array[Byte]]]): List[Letter] = {
+    def added(maxMessageLength: Int, state: Option[String]): Array[Header] = {
+      val texts = Seq(
+        "tailrace-source" -> s"${position.topic}/${position.partition}/${position.offset}",
+        "tailrace-query" -> policy.query,
+        "tailrace-error-class" -> failure.getClass.getName,
+        "tailrace-error" -> String.valueOf(failure.getMessage).take(maxMessageLength),
+        "tailrace-failed-at" -> Instant.now().toString) ++ state.map("tailrace-record" -> _)
+      texts.map { case (key, value) => new RecordHeader(key, value.getBytes(UTF_8)): Header }.toArray
+    }
+    def letter(key: Array[Byte], value: Array[Byte], headers: Array[Header]): Letter =
+      new Letter(policy.topic, null, key, value, JArrays.asList(headers: _*))
+
+    original match {
+      case None => letter(null, null, added(MaxMessageLength, Some(Deleted))) :: Nil
+      case Some(record) =>
+        // The source may be the output of another query: what that one says of its rows does not hold for this letter.
+        val own = record.headers().toArray().filterNot(_.key().startsWith(ReservedPrefix))
+        List(
+          letter(record.key(), record.value(), own ++ added(MaxMessageLength, None)),
+          // Not null: sent in again to a compacted topic, it would delete the key.
+          letter(record.key(), Array.emptyByteArray, added(MaxMessageLength, Some(TooLarge))),
+          letter(null, Array.emptyByteArray, added(ShortMessageLength, Some(TooLarge))))
+    }
+  }
+
+  private def sendFirstThatFits(producer: Producer, letters: List[Letter]): Unit =
+    try producer.send(letters.head, null).get(SendSeconds, TimeUnit.SECONDS)
+    catch {
+      case refused: ExecutionException if letters.tail.nonEmpty && KafkaErrors.isRecordTooLarge(refused.getCause) =>
+        sendFirstThatFits(producer, letters.tail)
+    }
 
   /** The record at the position; none if Kafka has deleted it in the meantime. */
   private def fetch(

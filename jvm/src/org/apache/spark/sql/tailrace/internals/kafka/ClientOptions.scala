@@ -11,10 +11,13 @@ trait ClientOptions extends Serializable {
   /** Kafka's own settings, without Spark's prefix. */
   def kafka: Map[String, String]
 
+  /** Further settings, for producers only. */
+  protected def ofProducers: Map[String, String] = Map.empty
+
   def producer(transactionalId: Option[String]): JMap[String, Object] = {
     val id = transactionalId.map("transactional.id" -> _)
     withDelegationTokens(
-      kafka ++ id ++ Map(
+      kafka ++ ofProducers ++ id ++ Map(
         "enable.idempotence" -> "true",
         "acks" -> "all",
         "key.serializer" -> s"$Serialization.ByteArraySerializer",
@@ -32,12 +35,17 @@ trait ClientOptions extends Serializable {
 
 /** The options of a source, for clients of our own. */
 final case class SourceClientOptions(kafka: Map[String, String]) extends ClientOptions {
+  // Dead letters are as large as the source's records. How large a record may be is for its topic to say.
+  override protected def ofProducers: Map[String, String] =
+    Map("max.request.size" -> ClientOptions.MaxRequestBytes, "buffer.memory" -> ClientOptions.MaxRequestBytes)
+
   // Passwords are among them.
   override def toString: String = "SourceClientOptions"
 }
 
 object ClientOptions {
   private val Serialization = "org.apache.kafka.common.serialization"
+  private[kafka] val MaxRequestBytes = (32 * 1024 * 1024).toString
   private val ForAnyClient =
     Seq("bootstrap.", "security.", "sasl.", "ssl.", "client.", "metadata.", "reconnect.", "socket.")
 
