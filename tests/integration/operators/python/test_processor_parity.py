@@ -86,7 +86,7 @@ class GivingFrames(Giving):
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("kind", ["pandas"])
+@pytest.mark.parametrize("kind", ["rows", "pandas"])
 def test_rows_of_each_type_come_out(spark: SparkSession, kind: str) -> None:
     def query(rows: DataFrame) -> DataFrame:
         return transformed(rows.groupBy("key"), kind, Giving(), GivingFrames(), COLUMNS)
