@@ -104,6 +104,7 @@ class PipelinedClient(StatefulProcessorApiClient):
 
     def _read_answer(self) -> bytes:
         self._unanswered -= 1
+        value: bytes
         status, reason, value = self._receive_proto_message()
         if status != 0:
             raise PySparkRuntimeError(f"Error accessing state: {reason}")

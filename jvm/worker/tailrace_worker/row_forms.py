@@ -143,7 +143,7 @@ def _mixes_types(frame: Any) -> bool:
 @cache
 def _names_in_pandas(columns: tuple[str, ...]) -> tuple[str, ...]:
     """The column names that PySpark's frames have, in which a name that is no identifier is replaced."""
-    named: Any = namedtuple("Names", columns, rename=True)
+    named: Any = namedtuple("Names", columns, rename=True)  # type: ignore[misc]
     return tuple(named._fields)
 
 
