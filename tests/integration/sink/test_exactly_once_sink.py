@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
+from tests.helpers.forgery import sealed, secret_of
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import all_messages, headers_of, new_topic
 from tests.helpers.waiting import let_pass, until
@@ -323,13 +324,14 @@ def test_records_that_a_killed_writer_had_under_way_are_waited_for(pipeline: Pip
     assert set(ids_in(pipeline)) == set(range(sent))
 
 
-def under_way(pipeline: Pipeline, number: int) -> tuple[bytes, list[tuple[str, str | bytes | None]]]:
+def under_way(pipeline: Pipeline, number: int) -> tuple[bytes, list[tuple[str, bytes | None]]]:
     """As the last writer would have written the record next."""
     inputs = all_messages(pipeline.servers, pipeline.input)
     source = next(one for one in inputs if json.loads(one.value() or b"")["id"] == number)
     row = headers_of(messages(pipeline, pipeline.output)[-1])["tailrace-row"].split("/")
-    headers: list[tuple[str, str | bytes | None]] = [
-        ("tailrace-source", f"{source.topic()}/{source.partition()}/{source.offset()}"),
-        ("tailrace-row", "/".join([*row[:-1], str(int(row[-1]) + 1)])),
+    headers: list[tuple[str, bytes | None]] = [
+        ("tailrace-source", f"{source.topic()}/{source.partition()}/{source.offset()}".encode()),
+        ("tailrace-row", "/".join([*row[:-1], str(int(row[-1]) + 1)]).encode()),
     ]
-    return source.value() or b"", headers
+    value = source.value() or b""
+    return value, sealed(secret_of(pipeline.checkpoint), pipeline.output, value, headers)

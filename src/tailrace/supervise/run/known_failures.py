@@ -13,6 +13,7 @@ CURABLE_CODES = frozenset(
         "TAILRACE_DEAD_LETTER_NOT_SENT",
         "TAILRACE_JARS_UNREACHABLE",
         "TAILRACE_OUTPUT_NOT_READABLE",
+        "TAILRACE_OUTPUT_STILL_WRITTEN",
         "TAILRACE_BAD_RECORD",
         "TAILRACE_PORT_TAKEN",
         "TAILRACE_PYTHON_TIMEOUT",
@@ -23,7 +24,9 @@ CURABLE_CODES = frozenset(
 )
 
 # These are, if what they could not reach may be there the next time.
-CURABLE_AFTER_OUTAGE = frozenset({"TAILRACE_CHECKPOINT_NOT_WRITABLE", "TAILRACE_SOURCE_REFUSED"})
+CURABLE_AFTER_OUTAGE = frozenset(
+    {"TAILRACE_CHECKPOINT_NOT_WRITABLE", "TAILRACE_SINK_SECRET_NOT_READABLE", "TAILRACE_SOURCE_REFUSED"}
+)
 OUTAGE = (
     r"TimeoutException|[Tt]imed out|Timeout expired|Connection (?:refused|reset)|DisconnectException|"
     r"NotLeaderOrFollower|No resolvable bootstrap|UnknownHostException|SocketException|Py4JNetworkError|Broken pipe"

@@ -44,8 +44,8 @@ object Producers {
   }
 
   /**
-   * @param mayBeKept whether all that was sent through it has been answered for. If not, the rest is given up as soon as
-   *                  no other task uses the producer.
+   * @param mayBeKept whether all that was sent through it has been answered for. If not, the rest is given up when no
+   *                  other task uses the producer.
    */
   def release(producer: Producer, mayBeKept: Boolean = true): Unit = {
     val unused = synchronized {

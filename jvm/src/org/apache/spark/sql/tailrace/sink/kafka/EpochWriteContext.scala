@@ -54,12 +54,14 @@ final case class ReplayContext(
  * Where and how the query's output is read back.
  *
  * @param starts where the output of this epoch begins
+ * @param secret authenticates the query's records; see [[RecordMac]]
  */
 final case class ReadBackContext(
     checkpoint: String,
     hadoop: Broadcast[SerializableConfiguration],
     starts: OutputOffsets,
-    readCommitted: Boolean) {
+    readCommitted: Boolean,
+    secret: SinkSecret) {
   def log: OutputLog = new OutputLog(checkpoint, hadoop.value.value)
 }
 
@@ -92,7 +94,8 @@ final case class EpochWriteContext(
     else {
       val late = if (output.options.isTransactional) LateRecords.none else LateRecords.ofTask(task)
       val reader = new OutputReadBack(output.options, readBack.readCommitted)
-      ofOlderRuns ++ reader.readSince(readBack.log.startOffsets(readBack.starts), identity.query, late).rows
+      val own = new OwnRecords(identity.query, readBack.secret, byContent = false)
+      ofOlderRuns ++ reader.readSince(readBack.log.startOffsets(readBack.starts), own, late).rows
     }
   }
 }

@@ -48,7 +48,8 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
   private def readBackAgain(sinkRun: SinkRun): WrittenRows = {
     val reader = new OutputReadBack(options, sinkRun.readBack.readCommitted)
     val starts = sinkRun.log.startOffsets(sinkRun.readBack.starts)
-    new WrittenRows(reader.readSince(starts, query, LateRecords.none).rows)
+    val own = new OwnRecords(query, sinkRun.readBack.secret, byContent = false)
+    new WrittenRows(reader.readSince(starts, own, LateRecords.none).rows)
   }
 
   override def runEnded(run: String): Unit = SinkRuns.close(run)
@@ -76,7 +77,9 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     val otherTopics = replaceOtherTopics(log, lastEpoch, topicIds)
     val outputStarts = log.startOffsets(lastEpoch.fold(NoOutput)(_.ends -- otherTopics))
     val late = if (options.isTransactional) LateRecords.none else LateRecords.ofOlderRuns
-    val readBack = reader.readSince(outputStarts, query, late)
+    val byContent = strategy == DeduplicationStrategy.ByContent
+    val secret = log.secret()
+    val readBack = reader.readSince(outputStarts, new OwnRecords(query, secret, byContent), late)
     val rows = new WrittenRows(readBack.rows)
     logInfo(s"Read back ${rows.length} rows of epoch $epoch in ${(System.nanoTime() - startedAt) / 1000000} ms")
     lazy val readable = ReadableRecords(starts, SourceEnds.of(plan))
@@ -89,7 +92,6 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
         s"The query or its topic has changed in the middle of epoch $epoch: the output has ${toReplay.length} rows " +
           "of another one. Only rows that are exactly the same are recognised. Drain a query before you change it.")
     }
-    val byContent = strategy == DeduplicationStrategy.ByContent
     val matches =
       if (!byContent) UnreplayedMatches.none(context)
       else {
@@ -108,7 +110,8 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
         context.broadcast(new SerializableConfiguration(hadoop)),
         // The log keeps the matches that are left, so they must not be read a second time.
         if (byContent) Offsets.later(outputStarts, readBack.ends) else outputStarts,
-        readCommitted),
+        readCommitted,
+        secret),
       readBack.ends,
       topicIds,
       queries,

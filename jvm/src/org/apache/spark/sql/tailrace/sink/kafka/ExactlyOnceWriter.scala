@@ -47,6 +47,7 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
   private val badRecords = new BadRecordHandler(epoch.output.onError)
   private val hasContentId = epoch.replay.strategy == DeduplicationStrategy.ByContent
   private val digest = new ContentDigest
+  private val mac = new RecordMac(epoch.readBack.secret)
 
   private val transactionalId = epoch.identity.transactionalId(task)
   private val executor = SparkEnv.get.executorId
@@ -107,9 +108,11 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
     val row = decided.candidate
     val mark = WriterMark(epoch.identity.query, epoch.identity.attempt, task, sequence)
     sequence += 1
-    val identity = Array(RowHeaders.source(row.source, row.row.offset), RowHeaders.row(row.source, row.row.copy(ordinal = decided.ordinal), mark))
+    val id = row.row.copy(ordinal = decided.ordinal)
+    val identity = Array(RowHeaders.source(row.source, id.offset), RowHeaders.row(row.source, id, mark))
     val content = if (hasContentId) Array(RowHeaders.content(row.contentId)) else NoHeaders
-    send(row.record, row.record.headers ++ identity ++ content)
+    val headers = row.record.headers ++ identity ++ content
+    send(row.record, headers :+ RowHeaders.mac(mac.of(row.record.withHeaders(headers))))
   }
 
   private def send(record: OutputRecord, headers: Array[Header]): Unit = {

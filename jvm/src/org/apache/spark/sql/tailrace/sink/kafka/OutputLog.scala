@@ -1,10 +1,15 @@
 package org.apache.spark.sql.tailrace.sink.kafka
 
+import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{ChecksumException, FileAlreadyExistsException, Path, PathFilter}
+import org.apache.hadoop.fs.permission.FsPermission
 
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.tailrace.sink.kafka.Offsets.OutputOffsets
 import org.apache.spark.util.Utils
@@ -14,10 +19,11 @@ import tailrace.TailraceException
 /**
  * The sink's progress. It is kept beside Spark's own logs in the checkpoint, and written by the same file manager: a
  * file per epoch with the output's end offsets, a file per topic with its end offsets before the query first wrote to
- * it, a file with the number of tasks that have written in transactions, a file with the run that owns the output, and
- * a file with the queries that have worked on the open epoch. [[SinkFile]] has their content.
+ * it, a file with the number of tasks that have written in transactions, a file with the run that owns the output,
+ * a file with the queries that have worked on the open epoch, and a file with the secret that the output is
+ * authenticated with, in a folder that only the query's user may read. [[SinkFile]] has their content.
  */
-final class OutputLog(checkpoint: String, hadoop: Configuration) {
+final class OutputLog(checkpoint: String, hadoop: Configuration) extends Logging {
   import OutputLog._
 
   private val root = new Path(checkpoint, Folder)
@@ -26,6 +32,8 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
   private val writers = new Path(root, "transactional-writers")
   private val owner = new Path(root, "run")
   private val open = new Path(root, "open-epoch")
+  private val privateFolder = new Path(root, "private")
+  private val secretFile = new Path(privateFolder, "secret")
   private val files = CheckpointFileManager.create(root, hadoop)
 
   def epochEnd(epoch: Long): Option[EpochEnd] = read(new Path(epochs, epoch.toString), SinkFile.epochEnd)
@@ -68,6 +76,27 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
 
   def isOwnedBy(run: String): Boolean = read(owner, SinkFile.owner).forall(_.run == run)
 
+  /** The secret of the checkpoint, made by its first run. A copy of the checkpoint has the same one. */
+  def secret(): SinkSecret =
+    try {
+      if (!files.exists(secretFile)) {
+        files.mkdirs(privateFolder)
+        // Before there is anything in it to read.
+        makePrivate(privateFolder)
+        try write(secretFile, StoredSecret(SinkSecret.random().toHex), overwrite = false)
+        catch { case _: FileAlreadyExistsException => }
+      }
+      read(secretFile, SinkFile.secret).getOrElse(throw new IOException("it has been deleted"))
+    } catch {
+      case failure: IOException =>
+        val error = new TailraceException(
+          "TAILRACE_SINK_SECRET_NOT_READABLE",
+          s"the file $secretFile of the checkpoint cannot be read or made: ${failure.getMessage}.",
+          "give the query's user the right to read and write its folder.")
+        error.initCause(failure)
+        throw error
+    }
+
   /** The largest number of tasks that have written in transactions. */
   def transactionalWriters: Int = read(writers, SinkFile.writers).fold(0)(_.number)
 
@@ -96,6 +125,13 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) {
     else files.list(topics, isTopic).map(_.getPath).flatMap { file =>
       read(file, SinkFile.topicStart).map(file.getName -> _)
     }.toMap
+
+  private def makePrivate(folder: Path): Unit =
+    try folder.getFileSystem(hadoop).setPermission(folder, new FsPermission("700"))
+    catch {
+      // Some file systems have no permissions.
+      case NonFatal(reason) => logWarning(s"Other users may be able to read $folder: $reason")
+    }
 
   /** The topic is another one than before: everything in it may have been written by this query. */
   def replaceTopic(topic: String, id: String): Unit =

@@ -9,7 +9,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer
 import org.apache.kafka.common.TopicPartition
 
 import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaErrors}
-import org.apache.spark.sql.tailrace.sink.dedup.{OutputPosition, WrittenRow}
+import org.apache.spark.sql.tailrace.sink.dedup.WrittenRow
 import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, OutputOffsets}
 
 import tailrace.TailraceException
@@ -30,9 +30,10 @@ final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
   /**
    * Reads what the query has written since the start offsets. A partition without one is read from its first record.
    *
+   * @param own  recognises the query's records
    * @param late the records to wait for that may not be in the topic yet
    */
-  def readSince(starts: OutputOffsets, query: String, late: LateRecords): ReadBack =
+  def readSince(starts: OutputOffsets, own: OwnRecords, late: LateRecords): ReadBack =
     if (starts.isEmpty) ReadBack(Nil, NoOutput)
     else withConsumer(readCommitted) { consumer =>
       val partitions = starts.keys.toSeq.flatMap(partitionsOf(consumer, _))
@@ -47,36 +48,34 @@ final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
         val from = starts(partition.topic()).getOrElse(partition.partition().toString, 0L)
         consumer.seek(partition, math.max(from, first.get(partition)))
       }
-      read(consumer, partitions, until, query, late)
+      read(consumer, partitions, until, own, late)
     }
 
   private def read(
       consumer: Consumer,
       partitions: Seq[TopicPartition],
       until: Map[(String, Int), Long],
-      query: String,
+      own: OwnRecords,
       late: LateRecords): ReadBack = {
     val found = mutable.ArrayBuffer.empty[WrittenRow]
     def behind = partitions.filter(at => consumer.position(at) < until((at.topic(), at.partition())))
-    var positions = Seq.empty[Long]
+    var missing = Seq.empty[(TopicPartition, Long)]
     var progressAt = System.nanoTime()
     while (behind.nonEmpty || late.isAwaited) {
       consumer.poll(PollFor).forEach { record =>
-        RowHeaders.read(record.headers()).filter(_._3.query == query).foreach { case (source, id, mark) =>
-          val key = RecordHashes.ofKey(record.topic(), record.key())
-          val content = RecordHashes.ofContent(key, record.value())
-          val at = OutputPosition(record.topic(), record.partition(), record.offset())
-          val row = WrittenRow(source, id, mark, key, content, RowHeaders.readContent(record.headers()), at)
+        own.read(record).foreach { row =>
           found += row
           late.observe(row)
         }
       }
-      val now = partitions.map(consumer.position)
-      if (now != positions) {
-        positions = now
+      // Only of the partitions that are behind: others may write to the rest without end.
+      val stillMissing = behind.map(at => at -> consumer.position(at))
+      if (stillMissing != missing) {
+        missing = stillMissing
         progressAt = System.nanoTime()
-      } else if (behind.nonEmpty && System.nanoTime() - progressAt > TimeoutNanos) {
-        val stuck = behind.map(at => s"${at.topic()}/${at.partition()} at ${consumer.position(at)}").mkString(", ")
+      } else if (missing.nonEmpty && System.nanoTime() - progressAt > TimeoutNanos) {
+        val stuck =
+          missing.map { case (at, position) => s"${at.topic()}/${at.partition()} at $position" }.mkString(", ")
         throw new TailraceException(
           "TAILRACE_OUTPUT_NOT_READABLE",
           s"the output of the last run could not be read back completely: $stuck.",
@@ -113,35 +112,4 @@ object OutputReadBack {
   private val PollFor = Duration.ofMillis(200)
   // Longer than a transaction may stay open by default.
   private val TimeoutNanos = 90L * 1000 * 1000 * 1000
-}
-
-/**
- * Waits for records of a writer that was killed. The brokers have received them, or the operating system still sends
- * them, but they are not in the topic yet; without transactions nothing keeps them out. All are assumed to be there
- * when none has arrived for a while.
- */
-final class LateRecords private (mayBeLate: WrittenRow => Boolean, private var isExpected: Boolean) {
-  private var lastNanos = 0L
-
-  def start(): Unit = lastNanos = System.nanoTime()
-
-  def observe(row: WrittenRow): Unit = if (mayBeLate(row)) {
-    isExpected = true
-    lastNanos = System.nanoTime()
-  }
-
-  def isAwaited: Boolean = isExpected && System.nanoTime() - lastNanos < LateRecords.QuietNanos
-}
-
-object LateRecords {
-  private val QuietNanos = 2L * 1000 * 1000 * 1000
-
-  /** The writers are fenced. */
-  def none: LateRecords = new LateRecords(_ => false, isExpected = false)
-
-  /** Any record of the open epoch means that the last run was killed in the middle of it. */
-  def ofOlderRuns: LateRecords = new LateRecords(_ => true, isExpected = false)
-
-  /** An earlier attempt of the task may have been lost with its executor. Other tasks keep writing. */
-  def ofTask(task: Int): LateRecords = new LateRecords(_.mark.task == task, isExpected = true)
 }

@@ -16,7 +16,9 @@ final class OutputRecord(
     val key: Array[Byte],
     val value: Array[Byte],
     val partition: Integer,
-    val headers: Array[Header])
+    val headers: Array[Header]) {
+  def withHeaders(others: Array[Header]): OutputRecord = new OutputRecord(topic, key, value, partition, others)
+}
 
 /** Reads the columns of Spark's Kafka sink: value, and optionally key, topic, partition and headers. */
 final class RecordColumns(schema: StructType, topic: Option[String]) {

@@ -23,17 +23,18 @@ object RecordHashes {
 }
 
 /**
- * Computes the content ids of a task's records. The digest is cryptographic because a record that somebody else sent
- * must not be able to suppress one of ours.
+ * Feeds a record to a hash function. Each part is preceded by its length, so two records cannot collide by shifting
+ * bytes from one part to the next.
  */
-final class ContentDigest {
-  private val digest = MessageDigest.getInstance("SHA-256")
+private[kafka] final class RecordParts(update: Array[Byte] => Unit) {
+  import RecordParts._
+
   private val number = ByteBuffer.allocate(Integer.BYTES)
 
-  def of(record: OutputRecord): ContentId = {
+  def put(record: OutputRecord): Unit = {
     put(record.topic)
     // A partition that Kafka's partitioner chooses is not part of the content.
-    put(if (record.partition == null) ContentDigest.Absent else record.partition.intValue)
+    put(if (record.partition == null) Absent else record.partition.intValue)
     put(record.key)
     put(record.value)
     put(record.headers.length)
@@ -41,27 +42,39 @@ final class ContentDigest {
       put(header.key())
       put(header.value())
     }
-    val result = ByteBuffer.wrap(digest.digest())
-    ContentId(result.getLong(), result.getLong())
   }
 
   private def put(text: String): Unit = put(text.getBytes(UTF_8))
 
-  // Each part is preceded by its length, so two records cannot collide by shifting bytes from one part to the next.
   private def put(bytes: Array[Byte]): Unit =
     if (bytes == null) {
-      put(ContentDigest.Absent)
+      put(Absent)
     } else {
       put(bytes.length)
-      digest.update(bytes)
+      update(bytes)
     }
 
   private def put(value: Int): Unit = {
     number.putInt(0, value)
-    digest.update(number.array())
+    update(number.array())
   }
 }
 
-private object ContentDigest {
+private object RecordParts {
   private val Absent = -1
+}
+
+/**
+ * Computes the content ids of a task's records. The digest is cryptographic because two matches of a join that differ
+ * must never be taken for each other.
+ */
+final class ContentDigest {
+  private val digest = MessageDigest.getInstance("SHA-256")
+  private val parts = new RecordParts(digest.update)
+
+  def of(record: OutputRecord): ContentId = {
+    parts.put(record)
+    val result = ByteBuffer.wrap(digest.digest())
+    ContentId(result.getLong(), result.getLong())
+  }
 }

@@ -59,6 +59,9 @@ private[kafka] final case class Owner(run: String)
  */
 private[kafka] final case class OpenEpoch(epoch: Long, queries: Seq[String])
 
+/** What the output is authenticated with; see [[RecordMac]]. */
+private[kafka] final case class StoredSecret(secret: String)
+
 /** Writes and reads these files. What was not written by this sink, or is damaged, is read as None. */
 private[kafka] object SinkFile {
   private val First = "v1"
@@ -85,6 +88,9 @@ private[kafka] object SinkFile {
   def writers(text: String): Option[Writers] = read[Writers](text, First)(_.number >= 0)
 
   def owner(text: String): Option[Owner] = read[Owner](text, First)(_.run != null)
+
+  def secret(text: String): Option[SinkSecret] =
+    read[StoredSecret](text, First)(_.secret != null).flatMap(stored => SinkSecret.parse(stored.secret))
 
   def openEpoch(text: String): Option[OpenEpoch] =
     read[OpenEpoch](text, First)(open => open.epoch >= 0 && open.queries.forall(_ != null))

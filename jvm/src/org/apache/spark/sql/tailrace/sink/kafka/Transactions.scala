@@ -47,8 +47,8 @@ final class Transactions(producer: Producer, intervalMs: Long, name: String) ext
   }
 
   /**
-   * Aborts the open transaction. Otherwise it would hold up everyone who reads committed records until the brokers abort
-   * it, which by default takes a minute. Works in an interrupted thread too: a task that is killed calls this.
+   * Aborts the open transaction. Otherwise it would hold up everyone who reads committed records until the brokers
+   * abort it, which by default takes a minute. Works in an interrupted thread too: a task that is killed calls this.
    */
   def abandon(): Unit = {
     isOver = true

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.tailrace.sink.kafka
 
 import java.nio.file.{Files, Path}
+import java.nio.file.attribute.PosixFilePermissions
 
 import org.apache.hadoop.conf.Configuration
 
@@ -129,6 +130,24 @@ class OutputLogSuite extends munit.FunSuite {
     assertEquals(log.transactionalWriters, 0)
     Seq(2, 5, 3).foreach(log.addTransactionalWriters)
     assertEquals(logIn(folder).transactionalWriters, 5)
+  }
+
+  checkpoint.test("the secret is made once, and only its owner may read it") { folder =>
+    val secret = logIn(folder).secret()
+    assertEquals(logIn(folder).secret().toHex, secret.toHex)
+    assertEquals(secret.toHex.length, 64)
+    assertEquals(secret.toString, "SinkSecret")
+    val holder = folder.resolve(OutputLog.Folder).resolve("private")
+    assertEquals(PosixFilePermissions.toString(Files.getPosixFilePermissions(holder)), "rwx------")
+    assertNotEquals(logIn(Files.createDirectory(folder.resolve("other"))).secret().toHex, secret.toHex)
+  }
+
+  checkpoint.test("a damaged secret is refused") { folder =>
+    for (content <- Seq("", "v1\n{}", "v1\n{\"secret\":\"ab\"}", s"v1\n{\"secret\":\"${"g" * 64}\"}")) {
+      write(folder, "private/secret", content)
+      val refused = intercept[TailraceException](logIn(folder).secret())
+      assertEquals(refused.getCondition, "TAILRACE_SINK_FILE_DAMAGED")
+    }
   }
 
   private def logIn(folder: Path): OutputLog = new OutputLog(folder.toUri.toString, new Configuration)

@@ -6,7 +6,7 @@ import org.apache.kafka.common.header.Header
 import org.apache.kafka.common.header.internals.{RecordHeader, RecordHeaders}
 
 import org.apache.spark.sql.tailrace.origin.{RowId, SourcePartition}
-import org.apache.spark.sql.tailrace.sink.dedup.{ContentId, WriterMark}
+import org.apache.spark.sql.tailrace.sink.dedup.WriterMark
 
 class RecordIdentitySuite extends munit.FunSuite {
   private val source = SourcePartition(1, "in", 3)
@@ -14,7 +14,7 @@ class RecordIdentitySuite extends munit.FunSuite {
   private val mark = WriterMark("query", 4, 5, 6)
 
   test("a row's identity is read from the headers that it was written to") {
-    assertEquals(RowHeaders.read(headers()), Some((source, row, mark)))
+    assertEquals(RowHeaders.read(headers().toArray), Some((source, row, mark)))
   }
 
   test("the headers have the documented form") {
@@ -23,23 +23,40 @@ class RecordIdentitySuite extends munit.FunSuite {
   }
 
   test("records of other producers have no identity") {
-    assertEquals(RowHeaders.read(new RecordHeaders()), None)
-    assertEquals(RowHeaders.read(new RecordHeaders().add(RowHeaders.source(source, 42))), None)
+    assertEquals(RowHeaders.read(Array.empty), None)
+    assertEquals(RowHeaders.read(Array(RowHeaders.source(source, 42))), None)
     val odd = new RecordHeader(RowHeaders.RowKey, "query/one/0/2/4/5/6".getBytes(UTF_8))
-    assertEquals(RowHeaders.read(new RecordHeaders().add(RowHeaders.source(source, 42)).add(odd)), None)
+    assertEquals(RowHeaders.read(Array(RowHeaders.source(source, 42), odd)), None)
   }
 
   test("a header that the query copied from its input does not count") {
     val copied = RowHeaders.row(source, RowId(0, 0, 0), WriterMark("other", 1, 1, 1))
     val all = new RecordHeaders().add(copied)
     headers().forEach(header => all.add(header))
-    assertEquals(RowHeaders.read(all).map(_._3.query), Some("query"))
+    assertEquals(RowHeaders.read(all.toArray).map(_._3.query), Some("query"))
   }
 
-  test("a content id is read back") {
-    val id = ContentId(-5, 6)
-    assertEquals(RowHeaders.readContent(new RecordHeaders().add(RowHeaders.content(id))), Some(id))
-    assertEquals(RowHeaders.readContent(headers()), None)
+  test("headers that a row could not have written have no identity") {
+    val odd = Seq(
+      ("in/3/42", "query/1/0/2/4/5/-6"),
+      ("in/3/42", "query/1/0/2/0/5/6"),
+      ("in/3/42", s"query/1/0/2/${Int.MaxValue}/5/6"),
+      ("in/3/42", "query/+1/0/2/4/5/6"),
+      ("in/3/42", "query/1/00/2/4/5/6"),
+      ("in/3/42", "query/1/0/2/4/5/6/"),
+      ("in/3/42/", "query/1/0/2/4/5/6"),
+      ("in/-3/42", "query/1/0/2/4/5/6"),
+      ("in/3/-42", "query/1/0/2/4/5/6"),
+      ("in/\u0663/42", "query/1/0/2/4/5/6"),
+      (null, "query/1/0/2/4/5/6"),
+      ("in/3/42", null))
+    for ((source, row) <- odd) {
+      val headers =
+        Array[Header](
+          new RecordHeader(RowHeaders.SourceKey, bytes(source)),
+          new RecordHeader(RowHeaders.RowKey, bytes(row)))
+      assertEquals(RowHeaders.read(headers), None, s"$source $row")
+    }
   }
 
   test("each part of a record changes its content id") {
