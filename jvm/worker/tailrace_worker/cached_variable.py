@@ -32,7 +32,7 @@ class CachedVariable:
 
     def _is_too_large(self, cell: Any) -> bool:
         """True if a list or a map should not be cached."""
-        return cell.size > MAX_ENTRIES or cell.bytes > MAX_CELL_BYTES
+        return bool(cell.size > MAX_ENTRIES or cell.bytes > MAX_CELL_BYTES)
 
     def _is_too_long(self, value: Any) -> bool:
         """True if a value should not be cached."""

@@ -65,8 +65,8 @@ def load(pipeline: Pipeline) -> Iterator[Callable[[], int]]:
         begun = time.monotonic()
         while not stop.wait(0.01):
             while sent < (time.monotonic() - begun) * RATE:
-                row = {"id": sent, "key": f"k{sent % 10}"}
-                producer.produce(pipeline.input, json.dumps(row).encode(), row["key"].encode())
+                key = f"k{sent % 10}"
+                producer.produce(pipeline.input, json.dumps({"id": sent, "key": key}).encode(), key.encode())
                 sent += 1
             producer.poll(0)
         producer.flush(20)

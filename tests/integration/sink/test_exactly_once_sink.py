@@ -310,7 +310,7 @@ def test_records_that_a_killed_writer_had_under_way_are_waited_for(pipeline: Pip
         until(lambda: owner.read_text() != before, "the new run is about to look", within_s=SOON_S)  # noqa: B023
         began = time.monotonic()
         let_pass(0.5)  # it has asked where the topic ends
-        producer.produce(pipeline.output, value, headers=headers)
+        producer.produce(pipeline.output, value, headers=[*headers])
         producer.flush()
         # On a machine that stands still for long it is too late, and comes twice as it must.
         came_in_time = time.monotonic() - began < 1.5

@@ -57,7 +57,7 @@ def sources(pipeline: Pipeline, numbers: range) -> list[Message]:
 def test_a_forged_row_does_not_hide_the_real_one(pipeline: Pipeline) -> None:
     forger = stopped_after(pipeline, range(10))
     real = all_messages(pipeline.servers, pipeline.output)[0]
-    codes: Headers = [(name, value) for name, value in real.headers() or () if name == "tailrace-mac"]  # type: ignore[misc]
+    codes: Headers = [(name, value) for name, value in real.headers() or () if name == "tailrace-mac"]  # type: ignore[misc,str-unpack]
     pipeline.send(range(10, 20))
     for source in sources(pipeline, range(10, 20)):
         headers = forger.row_headers(source)

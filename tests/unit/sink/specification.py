@@ -39,7 +39,7 @@ def _stateful(replay: Replay) -> Answer:
             return False
         if pointer[row.key or ""] == len(rows) or is_known(row, rows):
             return False
-        newest = [one.row.identity.offset for one in mine if _of_partition(one.row, row)]
+        newest = [_offset(one.row) for one in mine if _of_partition(one.row, row)]
         return bool(newest) and max(newest) >= row.identity.offset
 
     def judge(row: Row, at: int) -> Decision:
@@ -86,7 +86,7 @@ def _stateless(replay: Replay) -> Answer:
         )
 
     def latest_versions(row: Row) -> list[Written]:
-        versions = {}
+        versions: dict[int, Written] = {}
         for one in replay.written:
             if one.row.identity and row.identity and one.row.identity.record == row.identity.record:
                 versions.pop(one.row.identity.ordinal, None)
