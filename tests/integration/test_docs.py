@@ -70,7 +70,7 @@ def test_the_blocks_above_are_all_there_are() -> None:
 
 
 def test_the_error_page_has_exactly_the_codes_of_the_sources() -> None:
-    sources = [*ROOT.glob("src/**/*.py"), *ROOT.glob("jvm/src/**/*.scala")]
+    sources = [*ROOT.glob("src/**/*.py"), *ROOT.glob("jvm/worker/**/*.py"), *ROOT.glob("jvm/src/**/*.scala")]
     in_code = {code for source in sources for code in re.findall(r'"(TAILRACE_[A-Z_]+)"', source.read_text())}
     rules = [source.read_text() for source in ROOT.glob("src/tailrace/monitor/findings/*.py")]
     finding_codes = set(re.findall(r'"(TAILRACE_[A-Z_]+)"', "".join(rules)))

@@ -31,6 +31,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+CODE = "TAILRACE_STATE_TYPE"
+
 #: Tells whether the JVM keeps a value that is not None.
 Keeps = Callable[[Any], bool]
 
@@ -59,7 +61,7 @@ class NullCheck:
         for value, keeps, field in zip(values, self._keeps, self._fields, strict=False):
             if not _kept(value, keeps):
                 raise PySparkTypeError(
-                    f"[TAILRACE_STATE_TYPE] Spark would store {value!r} ({type(value).__name__}) as null, because the "
+                    f"[{CODE}] Spark would store {value!r} ({type(value).__name__}) as null, because the "
                     f"state's column '{field.name}' is of type {field.dataType.simpleString()}.\n"
                     f"Fix: convert the value to the column's type, for example with {_example(field.dataType)}, "
                     "or change the type of the column."
