@@ -20,8 +20,6 @@ class TailracePlugin extends SparkPlugin {
 }
 
 private class TailraceDriverPlugin extends DriverPlugin {
-  private var sockets: Option[WorkerSockets] = None
-
   override def init(context: SparkContext, plugin: PluginContext): JMap[String, String] = {
     Handshake.check(plugin.conf.getOption(TailraceConf.ClientVersion.key), SPARK_VERSION)
     TailraceConf.check(plugin.conf.getAll)
@@ -29,8 +27,8 @@ private class TailraceDriverPlugin extends DriverPlugin {
     LiveFigures.reset()
     Drains.reset()
     context.addSparkListener(new EpochJobs)
-    sockets = WorkerSockets.open(plugin.conf)
-    if (sockets.isDefined) Collections.singletonMap(WorkerSockets.PrivateKey, "true") else Collections.emptyMap()
+    if (WorkerSockets.open(plugin.conf)) Collections.singletonMap(WorkerSockets.PrivateKey, "true")
+    else Collections.emptyMap()
   }
 
   override def receive(message: Any): AnyRef = message match {
@@ -41,20 +39,16 @@ private class TailraceDriverPlugin extends DriverPlugin {
     case _ => null
   }
 
-  override def shutdown(): Unit = {
-    LiveFigures.reset()
-    sockets.foreach(_.delete())
-  }
+  override def shutdown(): Unit = LiveFigures.reset()
 }
 
 private class TailraceExecutorPlugin extends ExecutorPlugin {
   private var reporter: Option[Reporter] = None
   private var drainPoll: Option[DrainPoll] = None
-  private var sockets: Option[WorkerSockets] = None
 
   override def init(context: PluginContext, settings: JMap[String, String]): Unit = {
     if (settings.containsKey(WorkerSockets.PrivateKey)) {
-      sockets = WorkerSockets.openInExecutor(context)
+      WorkerSockets.openInExecutor(context)
     }
     reporter = Some(new Reporter(context))
     reporter.foreach(_.start())
@@ -65,6 +59,5 @@ private class TailraceExecutorPlugin extends ExecutorPlugin {
   override def shutdown(): Unit = {
     drainPoll.foreach(_.stop())
     reporter.foreach(_.stop())
-    sockets.foreach(_.delete())
   }
 }

@@ -17,19 +17,12 @@ import org.apache.spark.internal.config.Python.{PYTHON_UNIX_DOMAIN_SOCKET_DIR, P
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
 /**
- * The folder of one JVM for its Unix sockets, which only its user can enter.
+ * The folder of this JVM for its Unix sockets, which only its user can enter. It is deleted when the JVM ends, and not
+ * with a session: Spark keeps the settings of a JVM's first session for as long as the JVM lives.
  *
  * Spark puts them into the temporary folder. There the umask alone decides who may connect, and whoever may can have
  * Python unpickle, and thereby run, what he sends.
  */
-final class WorkerSockets private (folder: File, lock: FileChannel) {
-  def delete(): Unit = {
-    ShutdownHookManager.removeShutdownDeleteDir(folder)
-    Try(lock.close())
-    Try(Utils.deleteRecursively(folder))
-  }
-}
-
 object WorkerSockets extends Logging {
   /** Tells executors that the folder in their settings is the driver's, and that each makes its own. */
   val PrivateKey = "privateSockets"
@@ -40,38 +33,49 @@ object WorkerSockets extends Logging {
   private val LongestPath = 61
   private val StaleAfterMs = TimeUnit.MINUTES.toMillis(1)
 
-  /** Makes the folder and names it in the settings. None without such sockets, or if the user named a folder. */
-  def open(conf: SparkConf): Option[WorkerSockets] =
-    if (!conf.get(PYTHON_UNIX_DOMAIN_SOCKET_ENABLED) || conf.contains(PYTHON_UNIX_DOMAIN_SOCKET_DIR)) None
+  /** @param lock held as long as the JVM lives: it tells others that the folder is in use */
+  private final case class Folder(path: Path, lock: FileChannel)
+  private var folder: Option[Folder] = None
+
+  /** Names the folder in the settings. False without such sockets, or if the user named a folder. */
+  def open(conf: SparkConf): Boolean =
+    if (!conf.get(PYTHON_UNIX_DOMAIN_SOCKET_ENABLED) || conf.contains(PYTHON_UNIX_DOMAIN_SOCKET_DIR)) false
     else {
-      try Some(made(conf))
-      catch {
+      try {
+        conf.set(PYTHON_UNIX_DOMAIN_SOCKET_DIR, ofThisJvm().toString)
+        true
+      } catch {
         case NonFatal(failure) =>
           // Connections over TCP need a secret.
           logWarning("No private folder for the sockets of Python workers: they are connected over TCP.", failure)
           conf.set(PYTHON_UNIX_DOMAIN_SOCKET_ENABLED, false)
-          None
+          false
       }
     }
 
   /** In an executor, whose settings come from the driver. One that is part of the driver uses the driver's folder. */
-  def openInExecutor(context: PluginContext): Option[WorkerSockets] =
-    if (context.executorID() == SparkContext.DRIVER_IDENTIFIER) None
-    else open(context.conf().remove(PYTHON_UNIX_DOMAIN_SOCKET_DIR))
+  def openInExecutor(context: PluginContext): Unit =
+    if (context.executorID() != SparkContext.DRIVER_IDENTIFIER) {
+      open(context.conf().remove(PYTHON_UNIX_DOMAIN_SOCKET_DIR))
+    }
 
-  private def made(conf: SparkConf): WorkerSockets = {
+  private def ofThisJvm(): Path = synchronized {
+    folder = folder.filter(own => Files.isDirectory(own.path)).orElse(Some(makeFolder()))
+    folder.get.path
+  }
+
+  private def makeFolder(): Folder = {
     val temporary = new File(System.getProperty("java.io.tmpdir"))
     // The name ends with a number of up to 20 digits.
     val isShort = temporary.getPath.length + 1 + Prefix.length + 20 <= LongestPath
     val parent = if (isShort) temporary else new File("/tmp")
     deleteStale(parent)
     val onlyOwner = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))
-    val folder = Files.createTempDirectory(parent.toPath, Prefix, onlyOwner)
-    ShutdownHookManager.registerShutdownDeleteDir(folder.toFile)
-    val lock = FileChannel.open(folder.resolve(LockName), CREATE, WRITE)
-    lock.lock()
-    conf.set(PYTHON_UNIX_DOMAIN_SOCKET_DIR, folder.toString)
-    new WorkerSockets(folder.toFile, lock)
+    val made = Files.createTempDirectory(parent.toPath, Prefix, onlyOwner)
+    ShutdownHookManager.registerShutdownDeleteDir(made.toFile)
+    val channel = FileChannel.open(made.resolve(LockName), CREATE, WRITE)
+    channel.lock()
+    Folder(made, channel)
   }
 
   /** Deletes what JVMs that were killed have left. A lock ends with its process, in whatever container that ran. */
