@@ -1,6 +1,6 @@
 package org.apache.spark.sql.tailrace.operators.python
 
-import java.io.DataOutputStream
+import java.io.{DataOutputStream, IOException}
 import java.nio.channels.ServerSocketChannel
 
 import scala.annotation.nowarn
@@ -14,6 +14,7 @@ import org.apache.logging.log4j.core.config.Configurator
 
 import org.apache.spark.TaskContext
 import org.apache.spark.api.python.ChainedPythonFunctions
+import org.apache.spark.internal.LogEntry
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.metric.SQLMetric
@@ -142,6 +143,12 @@ private final class LiveWatermarkStateServer(
       valueStateMapForTest = BatchedValueState.variables(keySchema),
       keyValueIteratorMapForTest = mapIterators,
       expiryTimerIterForTest = new SingleEntryMap[Iterator[(Row, Long)]]) {
+
+  /** A worker that is killed breaks its connection. The exchange with the worker reports why, if there is a reason. */
+  override protected def logError(entry: LogEntry, failure: Throwable): Unit = failure match {
+    case _: IOException => logDebug(entry, failure)
+    case _ => super.logError(entry, failure)
+  }
 
   private[sql] override def handleTimerRequest(message: TimerRequest): Unit = {
     val asksForWatermark = message.getTimerValueRequest.hasGetWatermark

@@ -13,8 +13,10 @@ private[python] final class WorkerLease(pythonExec: String, environment: Map[Str
 
   private val env = SparkEnv.get
   private val held = new AtomicBoolean(true)
+  // Without a daemon Spark runs this module itself; the daemon takes the worker's main from its second argument.
+  private val workerModule = if (env.conf.get(PYTHON_USE_DAEMON)) "pyspark.worker" else "tailrace_worker.single"
   private val (leased, handle): (PythonWorker, Option[PythonWorkerHandle]) =
-    env.createPythonWorker(pythonExec, WorkerModule, DaemonModule, environment, env.conf.get(PYTHON_USE_DAEMON))
+    env.createPythonWorker(pythonExec, workerModule, DaemonModule, environment, env.conf.get(PYTHON_USE_DAEMON))
 
   def worker: PythonWorker = leased
 
@@ -22,7 +24,7 @@ private[python] final class WorkerLease(pythonExec: String, environment: Map[Str
 
   def release(): Unit = if (held.getAndSet(false)) {
     if (env.conf.get(PYTHON_WORKER_REUSE)) {
-      env.releasePythonWorker(pythonExec, WorkerModule, DaemonModule, environment, leased)
+      env.releasePythonWorker(pythonExec, workerModule, DaemonModule, environment, leased)
     } else {
       leased.stop()
     }
@@ -35,7 +37,7 @@ private[python] final class WorkerLease(pythonExec: String, environment: Map[Str
   def kill(): Unit = if (held.getAndSet(false)) {
     handle.collect { case local: LocalPythonWorkerHandle => ProcessHandle.of(local.pid) }
       .foreach(_.ifPresent(process => process.destroyForcibly()))
-    env.destroyPythonWorker(pythonExec, WorkerModule, DaemonModule, environment, leased)
+    env.destroyPythonWorker(pythonExec, workerModule, DaemonModule, environment, leased)
   }
 
   /** What Python's fault handler wrote when the process died, if it was enabled. */
@@ -44,10 +46,6 @@ private[python] final class WorkerLease(pythonExec: String, environment: Map[Str
 
 private[python] object WorkerLease {
   private val DaemonModule = "tailrace_worker.daemon"
-
-  // Without a daemon Spark runs this module itself; the daemon takes the worker's main from its second argument.
-  private def WorkerModule: String =
-    if (SparkEnv.get.conf.get(PYTHON_USE_DAEMON)) "pyspark.worker" else "tailrace_worker.single"
 
   /** The plugin's jar on this executor; it contains the modules above. */
   private[python] lazy val jar: String =
