@@ -204,7 +204,7 @@ def frames_of(written: bytes) -> list[Any]:
 def test_pickled_results_and_failures_keep_their_order(bad_rows: Any, pickled_answers: Any) -> None:
     once = bad_rows.OncePerRow()
     answers = pickled_answers.SkippingPickledAnswers(once)
-    function = once.wrap(lambda value: iter(()) if value == 6 else fail_at(0, 3, 4)(value))
+    function = once.wrap(lambda value: (i for i in range(0)) if value == 6 else fail_at(0, 3, 4)(value))
     rows, out = io.BytesIO(), io.BytesIO()
     SERIALIZERS.CPickleSerializer().dump_stream([list(range(8)), [8]], rows)
     rows.seek(0)
