@@ -54,6 +54,15 @@ TYPES: dict[str, tuple[str, list[Any]]] = {
     ),
 }
 
+# For sessions whose queries keep state, in batch as well.
+WITH_STATE = {
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
+
 
 def described(value: Any) -> Any:
     """A value and its type, and those of all values in it, as JSON can say them."""

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from tailrace.testing import StreamTest
-from tests.helpers.parity import STREAMS, TYPES, assert_same, described, outcomes, seen
+from tests.helpers.parity import STREAMS, TYPES, WITH_STATE, assert_same, described, outcomes, seen
 
 COLUMNS = ", ".join(f"{name} {sql_type}" for name, (sql_type, _) in TYPES.items())
 ROUNDS = [[(f"k{number}", *(values[number] for _, values in TYPES.values()))] for number in range(3)]
@@ -21,15 +21,7 @@ MANY = 300
 
 @pytest.fixture(scope="module")
 def spark(new_session: Callable[..., SparkSession]) -> SparkSession:
-    settings = {
-        "spark.sql.session.timeZone": "America/New_York",
-        "spark.sql.shuffle.partitions": "1",
-        # Batch queries need it as well.
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-    }
-    return new_session("local[8]", settings)
+    return new_session("local[8]", WITH_STATE)
 
 
 class Describing(StatefulProcessor):

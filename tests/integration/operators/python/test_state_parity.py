@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from tailrace.testing import StreamTest
-from tests.helpers.parity import ALL_MODES, STREAMS, TYPES, assert_same, described, outcomes, seen
+from tests.helpers.parity import ALL_MODES, STREAMS, TYPES, WITH_STATE, assert_same, described, outcomes, seen
 
 KEYED = "key STRING, steps ARRAY<STRING>"
 SEEN = "key STRING, step INT, seen STRING"
@@ -20,15 +20,7 @@ TTL_MS = 60_000
 
 @pytest.fixture(scope="module")
 def spark(new_session: Callable[..., SparkSession]) -> SparkSession:
-    settings = {
-        "spark.sql.session.timeZone": "America/New_York",
-        "spark.sql.shuffle.partitions": "1",
-        # Batch queries need it as well.
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-    }
-    return new_session("local[8]", settings)
+    return new_session("local[8]", WITH_STATE)
 
 
 class Stepper(StatefulProcessor):
