@@ -113,7 +113,7 @@ def wraps_single_rows(eval_type: int, runner_conf: Any) -> bool:
         return True
     return (
         eval_type == PythonEvalType.SQL_ARROW_BATCHED_UDF
-        # Its pandas columns do not distinguish a missing result from NaN, and turn integers beside it into floats.
+        # Its pandas columns do not distinguish a missing result from NaN, and turn integers next to it into floats.
         and not runner_conf.use_legacy_pandas_udf_conversion
         and runner_conf.arrow_concurrency_level <= 0
     )

@@ -1,7 +1,7 @@
 """Converts rows to pandas so that no row depends on the rows that share its batch.
 
 PySpark converts whole columns: in a column of integers, one null turns all others into floats. Which rows share a batch
-is chance in Real-Time Mode, so each cell is converted as if its row were alone.
+is chance in Real-Time Mode, so each cell is converted as if its row were the only one.
 """
 
 from __future__ import annotations

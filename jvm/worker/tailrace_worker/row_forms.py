@@ -90,7 +90,7 @@ class Frames(RowForm):
         for group in self._with_equal_layout(results):
             merged = group[0][1] if len(group) == 1 else pd.concat([frame for _, frame in group], ignore_index=True)
             if len(group) > 1 and _mixes_types(merged):
-                # Arrow would convert a number to the type of its neighbours.
+                # Arrow would convert a number to the type of its neighbors.
                 for index, frame in group:
                     yield self._as_batch([index] * len(frame), frame)
             else:

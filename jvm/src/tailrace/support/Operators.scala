@@ -7,6 +7,7 @@ object Operators {
   private val Python = "org.apache.spark.sql.tailrace.operators.python"
   private val Origin = "org.apache.spark.sql.tailrace.operators.origin"
   private val Metrics = "org.apache.spark.sql.tailrace.metrics"
+  private val Overlap = "org.apache.spark.sql.tailrace.epoch.overlap"
 
   private val RowByRow = "Row by row"
   private val Joins = "Joins"
@@ -16,7 +17,7 @@ object Operators {
   private val NeverWritten = ""
 
   private val holdsRowsBack = "it waits for the end of its input, which ends only with the epoch."
-  private val useMicroBatch = "keep this query in micro-batch: leave out .trigger(realTime=…)"
+  private val useMicroBatch = "keep this query in micro-batch: remove .trigger(realTime=…)"
 
   private def yes(group: String, name: String, className: String, note: String = "") =
     Support(group, name, className, Supported(note))
@@ -28,15 +29,19 @@ object Operators {
   val StatefulAggregation = "groupBy().agg(), window(…)"
 
   private val supported = Seq(
-    yes(RowByRow, "select, withColumn", s"$Exec.ProjectExec"),
-    yes(RowByRow, "filter, where", s"$Exec.FilterExec"),
-    yes(RowByRow, "explode and other generators", s"$Exec.GenerateExec"),
-    yes(RowByRow, "rollup, cube, grouping sets", s"$Exec.ExpandExec"),
-    yes(RowByRow, "union", s"$Exec.UnionExec", "of different sources."),
+    yes(RowByRow, "select, withColumn", s"$Exec.ProjectExec").overlapping,
+    yes(RowByRow, "filter, where", s"$Exec.FilterExec").overlapping,
+    yes(RowByRow, "explode and other generators", s"$Exec.GenerateExec").overlapping,
+    yes(RowByRow, "rollup, cube, grouping sets", s"$Exec.ExpandExec").overlapping,
+    yes(RowByRow, "union", s"$Exec.UnionExec", "of different sources.").overlapping,
     yes(RowByRow, "observe", s"$Exec.CollectMetricsExec", "its metrics are reported at epoch boundaries."),
-    yes(RowByRow, "typed map (JVM)", s"$Exec.MapElementsExec"),
-    yes(RowByRow, "typed mapPartitions (JVM)", s"$Exec.MapPartitionsExec", "the function must not read ahead."),
-    yes(Joins, "stream-static join with a broadcast table", s"$Exec.joins.BroadcastHashJoinExec"),
+    yes(RowByRow, "typed map (JVM)", s"$Exec.MapElementsExec").overlapping,
+    yes(
+      RowByRow,
+      "typed mapPartitions (JVM)",
+      s"$Exec.MapPartitionsExec",
+      "the function must not read ahead.").overlapping,
+    yes(Joins, "stream-static join with a broadcast table", s"$Exec.joins.BroadcastHashJoinExec").overlapping,
     yes(
       Joins,
       "stream-stream join",
@@ -75,27 +80,34 @@ object Operators {
       PythonCode,
       "udf, pandas_udf, arrow_udf",
       s"$Python.RealTimeEvalPythonExec",
-      "scalar or over an iterator, with Arrow or pickled; a function over an iterator must yield results as it goes."),
+      "scalar or over an iterator, with Arrow or pickled; a function over an iterator must yield results as it goes.")
+      .overlapping,
     yes(
       PythonCode,
       "transformWithState, transformWithStateInPandas (Python)",
       s"$Python.RealTimeTransformWithStateExec",
       "the processor is called for each row; processing-time timers fire when they are due, event-time timers at " +
         "epoch boundaries or [earlier](../guide/watermarks.md)."),
-    yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must yield results as it goes."),
+    yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must yield results as it goes.")
+      .overlapping,
     yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle."),
     yes(NeverWritten, "foreach (Python)", s"$Python.RealTimeForeachExec"),
     yes(NeverWritten, "the origin of a row, noted", s"$Origin.OriginFromSourceExec"),
     yes(NeverWritten, "the origin of a row, into a shuffle", s"$Origin.OriginIntoShuffleExec"),
     yes(NeverWritten, "the origin of a row, out of a shuffle", s"$Origin.OriginOutOfShuffleExec"),
     yes(NeverWritten, "time that passes without a row", "org.apache.spark.sql.tailrace.operators.state.IdleTicksExec"),
-    yes(NeverWritten, "a row that cannot be processed, caught", "org.apache.spark.sql.tailrace.errors.ErrorGuardExec"),
+    yes(
+      NeverWritten,
+      "a row that cannot be processed, caught",
+      "org.apache.spark.sql.tailrace.errors.ErrorGuardExec").overlapping,
     yes(NeverWritten, "an epoch's latency in its progress", s"$Metrics.LatencyInProgressExec"),
-    yes(NeverWritten, "typed objects in (JVM)", s"$Exec.DeserializeToObjectExec"),
-    yes(NeverWritten, "typed objects out (JVM)", s"$Exec.SerializeFromObjectExec"),
+    yes(NeverWritten, "typed objects in (JVM)", s"$Exec.DeserializeToObjectExec").overlapping,
+    yes(NeverWritten, "typed objects out (JVM)", s"$Exec.SerializeFromObjectExec").overlapping,
     yes(NeverWritten, "typed groupByKey (JVM)", s"$Exec.AppendColumnsExec"),
-    yes(NeverWritten, "columnar to rows", s"$Exec.ColumnarToRowExec"),
-    yes(NeverWritten, "write", s"$Exec.datasources.v2.WriteToDataSourceV2Exec"),
+    yes(NeverWritten, "columnar to rows", s"$Exec.ColumnarToRowExec").overlapping,
+    yes(NeverWritten, "write", s"$Exec.datasources.v2.WriteToDataSourceV2Exec").overlapping,
+    yes(NeverWritten, "write that overlaps epochs", s"$Overlap.OverlappedWriteExec"),
+    yes(NeverWritten, "order of rows across epochs", s"$Overlap.KeepOrderExec"),
     yes(NeverWritten, "broadcast of a table", s"$Exec.exchange.BroadcastExchangeExec"),
     yes(NeverWritten, "aggregation's buffer", s"$Exec.streaming.ProjectAggregationBufferExec"),
     yes(NeverWritten, "aggregation's state, restore", s"$Stateful.StateStoreRestoreExec"),
@@ -117,7 +129,7 @@ object Operators {
     "stream-stream join without equal keys",
     sparksStreamJoin,
     "each row would have to be compared with every row of the other stream so far.",
-    "add an equality of columns to the condition, beside the range in time.")
+    "add an equality of columns to the condition, in addition to the range in time.")
 
   val StreamJoinOfAnotherKind: Support = no(
     Joins,

@@ -36,14 +36,14 @@ object Sinks {
     "write to Kafka and let a micro-batch query write the files.")
 
   val all: Seq[Support] = Seq(
-    yes("kafka", "org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable"),
+    yes("kafka", "org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable").overlapping,
     yes(
       "tailrace-kafka",
       "org.apache.spark.sql.tailrace.sink.kafka.TailraceKafkaTable",
       "Kafka, each row once, also after a failure."),
     PythonForeach,
     JvmForeach,
-    yes("console", s"$Streaming.ConsoleTable$$", "prints at epoch boundaries."),
+    yes("console", s"$Streaming.ConsoleTable$$", "prints at epoch boundaries.").overlapping,
     yes("memory for continuous queries", s"$Streaming.sources.ContinuousMemorySink").copy(group = ""),
     yes("results of a test", "org.apache.spark.sql.tailrace.testing.CollectedRows").copy(group = ""),
     ForeachBatch,

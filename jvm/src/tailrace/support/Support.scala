@@ -13,5 +13,8 @@ final case class Unsupported(reason: String, fix: String) extends Level
  * @param group     its heading in the documentation; empty for what a user never writes
  * @param name      what the user calls it: "stream-stream join", not a class name
  * @param className its class in Spark's plan
+ * @param overlaps  true if an epoch with it can begin while the one before still runs
  */
-final case class Support(group: String, name: String, className: String, level: Level)
+final case class Support(group: String, name: String, className: String, level: Level, overlaps: Boolean = false) {
+  def overlapping: Support = copy(overlaps = true)
+}

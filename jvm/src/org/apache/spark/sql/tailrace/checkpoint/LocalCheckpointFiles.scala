@@ -22,7 +22,7 @@ private[checkpoint] final class LocalCheckpointFiles(root: Path, conf: Configura
   // Not by lookup: Hive registers another file system for the same scheme.
   private val fs = new LocalFileSystem
   fs.initialize(FsConstants.LOCAL_FS_URI, conf)
-  // Spark's own manager does not verify checksums either. If it dies, it can leave old ones beside a new file.
+  // Spark's own manager does not verify checksums either. If it dies, it can leave old ones next to a new file.
   fs.setVerifyChecksum(false)
 
   private val filePermissions = permissions(FsPermission.getFileDefault)

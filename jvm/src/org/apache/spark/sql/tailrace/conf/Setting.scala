@@ -18,7 +18,7 @@ object Scope {
 /**
  * One `spark.tailrace.…` setting.
  *
- * @param kind     boolean, number, duration or text
+ * @param kind     boolean, number, duration, codes or text
  * @param default  as a user would write it; none if the setting has no default
  * @param doc      for the settings page, which does not list settings without it
  * @param page     the page below docs/ with more

@@ -24,7 +24,7 @@ object TailraceConf {
   private val declared = Seq.newBuilder[Setting[_]]
 
   val LatencyEnabled: Setting[Boolean] =
-    boolean("latency.enabled", Some(true), Query, "Time rows.", "guide/live-latency.md")
+    boolean("latency.enabled", Some(true), Query, "Measure the latency of rows.", "guide/live-latency.md")
 
   val PythonTimeout: Setting[Long] = duration(
     "python.timeout",
@@ -43,6 +43,19 @@ object TailraceConf {
     Some("30s"),
     "How long `start()` waits for tasks of a stopped query to release their slots.",
     "guide/quickstart.md")
+
+  /** True for auto. */
+  val EpochsOverlap: Setting[Boolean] = declare(new Setting(
+    s"${Prefix}epochs.overlap",
+    "text",
+    Some("auto"),
+    Query,
+    "Begin an epoch while the tasks of the one before still run, so no record waits at the boundary. `auto` does so " +
+      "where the query and the free task slots allow it, `off` never.",
+    "operate/epoch-boundaries.md",
+    "auto or off",
+    "off",
+    text => Map("auto" -> true, "off" -> false).get(text.toLowerCase(Locale.ROOT))))
 
   val WarmupEpochs: Setting[Int] = number(
     "warmup.epochs",
@@ -172,7 +185,7 @@ object TailraceConf {
     Query,
     doc,
     page,
-    "a length of time above zero, as a number with a unit",
+    "a positive duration with a unit",
     "30s",
     text => Try(JavaUtils.timeStringAsMs(text)).toOption.filter(_ > 0)))
 

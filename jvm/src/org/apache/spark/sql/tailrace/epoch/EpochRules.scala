@@ -19,7 +19,8 @@ private[epoch] object EpochRules {
   private val execution: Seq[EpochRule] = Seq(
     TrackOrigins, // Carries the origin of each row from its source to the sink, and times the rows.
     ShortenEpoch, // Makes the first epochs of a run short, while the JVM is cold.
-    MakeScansDrainable, // Lets scans end before the epoch's time is over, or after it.
+    MakeScansDrainable, // Lets scans end before the epoch's time is over, or after it, and hand over their readers.
+    OverlapEpochs, // Lets the next epoch begin while the tasks of this one still run.
     RefuseUnsupported // Refuses what only the planner decides, such as the kind of a join.
   )
 

@@ -8,12 +8,15 @@ import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.tailrace.conf.TailraceConf
-import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochId, OriginTracking, ScanControl}
+import org.apache.spark.sql.tailrace.epoch.context.{
+  EpochContext, EpochId, OriginTracking, Overlap, RunningEpoch, ScanControl
+}
 import org.apache.spark.sql.tailrace.epoch.drain.Drains
+import org.apache.spark.sql.tailrace.epoch.overlap.{EpochsAhead, OverlapSupport}
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.internals.QueryOptions
 import org.apache.spark.sql.tailrace.metrics.{EpochLatency, LiveFigures, TaskIdentity}
-import org.apache.spark.sql.tailrace.origin.{SourcePartitions, UsesOrigins}
+import org.apache.spark.sql.tailrace.origin.{ReplayedRows, SourcePartitions, UsesOrigins}
 import org.apache.spark.sql.tailrace.plan.Stages
 import org.apache.spark.sql.tailrace.sink.{ExactlyOnceSink, PreparedSink, SinkEpoch}
 
@@ -25,33 +28,55 @@ private[epoch] object PrepareEpoch {
   def apply(plan: SparkPlan): EpochContext = {
     // What the user has set: a wrong value ends the query before anything has happened.
     val settings = EpochSettings.of(plan)
-    val onError = errorPolicyOf(plan)
+    val query = queryOf(plan)
+    val onError = errorPolicyOf(query, plan)
     // The sink and the live figures are shown the operators that will run. The rules are pure, so looking is free.
     val operators = EpochRules.replaceOperators(plan, EpochContext.operatorsOnly(onError, settings.addsOperators))
     val id = epochOfThisThread(plan.session.sparkContext)
 
-    id.foreach(waitIfDrained)
+    id.foreach(Runs.begins)
+    // An epoch that was started ahead is running, and is committed before the run is held.
+    id.filterNot(EpochsAhead.isStarted).foreach(waitIfDrained)
     val sink = ExactlyOnceSink.in(operators).filter(_ => settings.addsOperators)
     val written = for (sink <- sink; id <- id) yield prepare(sink, SinkEpoch(operators, id.run, id.epoch, onError))
 
-    val needsOrigins = sink.isDefined || onError.skipsBadRecords || operators.exists(usesOrigins)
-    val tracking = Option.when(settings.addsOperators && (settings.timesRows || needsOrigins)) {
-      OriginTracking(
-        new SourcePartitions,
-        everyRow = settings.tracksEveryRow || needsOrigins,
-        latency = Option.when(settings.timesRows)(EpochLatency.registered(plan.session.sparkContext)),
-        replayed = written.flatMap(_.replayed))
-    }
+    val needsOrigins = sink.isDefined || needsThem(onError, operators)
+    val tracking = trackingOf(plan, settings, needsOrigins, replayed = written.flatMap(_.replayed))
     // Also if no row is timed: readiness and drains are about every real-time query.
     id.foreach(registerFigures(_, plan, operators, timed = tracking.exists(_.isTimed)))
-    val isShort = id.exists(isOneOfTheFirst(_, settings.shortEpochs))
+    id.foreach(tellOfWarmup(_, settings.shortEpochs))
+    val overlap = for {
+      id <- id
+      reason = reasonAgainstOverlap(settings, operators, query)
+      if !reason.exists(tellOfBoundary(id, _))
+    } yield Overlap(id, follows = None)
 
     EpochContext(
       onError,
       settings.addsOperators,
       tracking,
-      shortenToMs = Option.when(isShort)(WarmStart.ShortMs),
+      shortenToMs = shortened(id, settings),
       scans = id.map(id => ScanControl(id.run, readAtLeast = written.fold(PreparedSink.NoRecords)(_.replayUntil))),
+      overlap,
+      refusesUnsupported = true)
+  }
+
+  /**
+   * For a plan that is made while the epoch before is still running, in a thread of its own. It changes nothing and
+   * does not wait: what has an effect happens when the query's own thread prepares the same epoch.
+   */
+  def ahead(plan: SparkPlan, running: RunningEpoch): EpochContext = {
+    val settings = EpochSettings.of(plan)
+    val onError = errorPolicyOf(queryOf(plan), plan)
+    val operators = EpochRules.replaceOperators(plan, EpochContext.operatorsOnly(onError, settings.addsOperators))
+    val id = epochOfThisThread(plan.session.sparkContext)
+    EpochContext(
+      onError,
+      settings.addsOperators,
+      trackingOf(plan, settings, needsThem(onError, operators), replayed = None),
+      shortenToMs = shortened(id, settings),
+      scans = id.map(id => ScanControl(id.run, PreparedSink.NoRecords)),
+      overlap = id.map(Overlap(_, Some(running))),
       refusesUnsupported = true)
   }
 
@@ -65,11 +90,30 @@ private[epoch] object PrepareEpoch {
       epoch <- Option(context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)).flatMap(_.toLongOption)
     } yield EpochId(run, epoch)
 
-  private def errorPolicyOf(plan: SparkPlan): ErrorPolicy =
+  /** None outside a query's own thread. */
+  private def queryOf(plan: SparkPlan): Option[MicroBatchExecution] =
     Option(plan.session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY))
       .flatMap(id => Option(plan.session.sharedState.activeStreamingQueries.get(UUID.fromString(id))))
-      .collect { case query: MicroBatchExecution => ErrorPolicy.of(QueryOptions.of(query), query.id, plan) }
-      .getOrElse(ErrorPolicy.Fail)
+      .collect { case query: MicroBatchExecution => query }
+
+  private def errorPolicyOf(query: Option[MicroBatchExecution], plan: SparkPlan): ErrorPolicy =
+    query.fold[ErrorPolicy](ErrorPolicy.Fail)(query => ErrorPolicy.of(QueryOptions.of(query), query.id, plan))
+
+  private def trackingOf(
+      plan: SparkPlan,
+      settings: EpochSettings,
+      needsOrigins: Boolean,
+      replayed: Option[ReplayedRows]): Option[OriginTracking] =
+    Option.when(settings.addsOperators && (settings.timesRows || needsOrigins)) {
+      OriginTracking(
+        new SourcePartitions,
+        everyRow = settings.tracksEveryRow || needsOrigins,
+        latency = Option.when(settings.timesRows)(EpochLatency.registered(plan.session.sparkContext)),
+        replayed)
+    }
+
+  private def needsThem(onError: ErrorPolicy, operators: SparkPlan): Boolean =
+    onError.skipsBadRecords || operators.exists(usesOrigins)
 
   /**
    * The epoch before has been committed. If the run is to be drained, this one does not begin until that is
@@ -96,13 +140,31 @@ private[epoch] object PrepareEpoch {
   /**
    * Users are told that the query is warming up when its short epochs begin, and that it is ready after the last one.
    */
-  private def isOneOfTheFirst(id: EpochId, shortEpochs: Int): Boolean = {
+  private def tellOfWarmup(id: EpochId, shortEpochs: Int): Unit = {
     val before = Runs.epochsBefore(id)
-    val isShort = before < shortEpochs
     if (shortEpochs > 0 && (before == 0 || before == shortEpochs)) {
-      LiveFigures.warming(id.run, id.epoch, isWarming = isShort)
+      LiveFigures.warming(id.run, id.epoch, isWarming = before < shortEpochs)
     }
-    isShort
+  }
+
+  private def shortened(id: Option[EpochId], settings: EpochSettings): Option[Long] =
+    Option.when(id.exists(Runs.epochsBefore(_) < settings.shortEpochs))(WarmStart.ShortMs)
+
+  private def reasonAgainstOverlap(
+      settings: EpochSettings,
+      operators: SparkPlan,
+      query: Option[MicroBatchExecution]): Option[String] =
+    if (!settings.overlaps) Some(s"${TailraceConf.EpochsOverlap.key} is off")
+    else if (!settings.addsOperators) Some("Spark's own allowlist is in force")
+    else query.fold(Option("the query is unknown"))(OverlapSupport.reasonAgainst(operators, _))
+
+  /** Always true. */
+  private def tellOfBoundary(id: EpochId, reason: String): Boolean = {
+    // There is no boundary before the first epoch of a run.
+    if (Runs.epochsBefore(id) > 0) {
+      LiveFigures.boundary(id.run, id.epoch, Some(reason))
+    }
+    true
   }
 }
 
@@ -111,17 +173,20 @@ private[epoch] object PrepareEpoch {
  * @param timesRows      whether rows are timed on their way
  * @param tracksEveryRow whether the user asks for the origin of every row
  * @param shortEpochs    how many epochs at the start of a run are short
+ * @param overlaps       whether an epoch may begin while the one before still runs
  */
 private final case class EpochSettings(
     addsOperators: Boolean,
     timesRows: Boolean,
     tracksEveryRow: Boolean,
-    shortEpochs: Int)
+    shortEpochs: Int,
+    overlaps: Boolean)
 
 private object EpochSettings {
   def of(plan: SparkPlan): EpochSettings = EpochSettings(
     addsOperators = !plan.conf.getConf(SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK),
     timesRows = TailraceConf.LatencyEnabled.valueIn(plan.conf),
     tracksEveryRow = TailraceConf.OriginEveryRow.valueIn(plan.conf),
-    shortEpochs = WarmStart.shortEpochs(plan))
+    shortEpochs = WarmStart.shortEpochs(plan),
+    overlaps = TailraceConf.EpochsOverlap.valueIn(plan.conf))
 }

@@ -4,6 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.tailrace.epoch.context.EpochId
 import org.apache.spark.sql.tailrace.epoch.drain.Drains
+import org.apache.spark.sql.tailrace.epoch.overlap.EpochsAhead
 import org.apache.spark.sql.tailrace.sink.ExactlyOnceSink
 
 /** On the driver: what is remembered of a run from epoch to epoch, until the run ends. */
@@ -11,13 +12,17 @@ private[epoch] object Runs {
   private val firstEpochs = mutable.HashMap.empty[String, Long]
   private val sinks = mutable.HashMap.empty[String, ExactlyOnceSink]
 
+  /** An epoch is about to be planned. */
+  def begins(id: EpochId): Unit = synchronized(firstEpochs.getOrElseUpdate(id.run, id.epoch))
+
   /** How many epochs of the run this driver has planned before this one. */
-  def epochsBefore(id: EpochId): Long = synchronized(id.epoch - firstEpochs.getOrElseUpdate(id.run, id.epoch))
+  def epochsBefore(id: EpochId): Long = synchronized(id.epoch - firstEpochs.getOrElse(id.run, id.epoch))
 
   def writesTo(run: String, sink: ExactlyOnceSink): Unit = synchronized(sinks(run) = sink)
 
   def ended(run: String): Unit = {
-    Drains.withdraw(run)
+    Drains.forget(run)
+    EpochsAhead.forget(run)
     val sink = synchronized {
       firstEpochs.remove(run)
       sinks.remove(run)

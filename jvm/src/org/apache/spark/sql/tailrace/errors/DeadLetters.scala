@@ -80,7 +80,7 @@ object DeadLetters {
     original match {
       case None => letter(null, null, added(MaxMessageLength, Some(Deleted))) :: Nil
       case Some(record) =>
-        // The source may be the output of another query: what that one says of its rows does not hold for this letter.
+        // The source may be another query's output: its tailrace- headers describe that query's rows, not this letter.
         val own = record.headers().toArray().filterNot(_.key().startsWith(ReservedPrefix))
         List(
           letter(record.key(), record.value(), own ++ added(MaxMessageLength, None)),

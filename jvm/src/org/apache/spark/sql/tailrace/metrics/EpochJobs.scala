@@ -17,9 +17,13 @@ final class EpochJobs extends SparkListener {
       if LiveFigures.isRealTime(run)
     } {
       running.put(job.jobId, (run, epoch))
+      EpochSlots.jobStarted(run, job.jobId, job.stageInfos.map(_.numTasks).sum)
       LiveFigures.launched(run, epoch, job.time)
     }
 
   override def onJobEnd(job: SparkListenerJobEnd): Unit =
-    Option(running.remove(job.jobId)).foreach { case (run, epoch) => LiveFigures.finished(run, epoch, job.time) }
+    Option(running.remove(job.jobId)).foreach { case (run, epoch) =>
+      EpochSlots.jobEnded(run, job.jobId)
+      LiveFigures.finished(run, epoch, job.time)
+    }
 }

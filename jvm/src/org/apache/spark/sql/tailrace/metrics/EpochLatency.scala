@@ -63,6 +63,10 @@ object EpochLatency {
 final class LatencyInProgressExec(query: SparkPlan, accumulator: EpochLatency)
     extends CollectMetricsExec(LatencyInProgressExec.Name, Nil, query) {
 
+  /** Adds what the same node of another plan has collected. */
+  def add(other: LatencyInProgressExec): Unit = accumulator.merge(other.collected)
+  private def collected: EpochLatency = accumulator
+
   override def collectedMetrics: Row = accumulator.row
   override def resetMetrics(): Unit = accumulator.reset()
   override protected def doExecute(): RDD[InternalRow] = query.execute()

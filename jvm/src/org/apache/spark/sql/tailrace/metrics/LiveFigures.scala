@@ -34,6 +34,7 @@ object LiveFigures {
   /** A new application begins. */
   def reset(): Unit = {
     lag.stop()
+    EpochSlots.reset()
     synchronized {
       Seq(series, reads, written, health, shapes).foreach(_.clear())
       events.clear()
@@ -86,6 +87,11 @@ object LiveFigures {
     add(WarmupChanged(run, epoch, isWarming))
   }
 
+  /** An epoch has begun: while the one before was still running or, for this reason, only afterwards. */
+  def boundary(run: String, epoch: Long, reason: Option[String]): Unit = synchronized {
+    add(EpochBegun(run, epoch, reason))
+  }
+
   /** An epoch's job has been submitted. */
   private[metrics] def launched(run: String, epoch: Long, atMs: Long): Unit = synchronized {
     add(EpochLaunched(run, epoch, atMs))
@@ -116,6 +122,7 @@ object LiveFigures {
 
   def terminated(event: QueryTerminatedEvent): Unit = {
     lag.forget(event.runId.toString)
+    EpochSlots.ended(event.runId.toString)
     synchronized {
       shapes.remove(event.runId.toString)
       add(QueryTerminated(event.runId.toString, event.exception))

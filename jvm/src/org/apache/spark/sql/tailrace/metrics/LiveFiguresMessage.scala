@@ -69,6 +69,9 @@ final case class PartitionStart(topic: String, partition: Int, offset: Long)
 /** The first epochs of a run are short while it warms up. From `epoch` on it warms up, or no longer does. */
 final case class WarmupChanged(run: String, epoch: Long, warming: Boolean) extends QueryEvent
 
+/** An epoch has begun, while the one before was still running; if not, `reason` says why. */
+final case class EpochBegun(run: String, epoch: Long, reason: Option[String]) extends QueryEvent
+
 final case class EpochLaunched(run: String, epoch: Long, atMs: Long) extends QueryEvent
 
 /** All tasks of the epoch have ended. */

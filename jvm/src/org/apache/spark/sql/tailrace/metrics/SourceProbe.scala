@@ -2,8 +2,18 @@ package org.apache.spark.sql.tailrace.metrics
 
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, SourcePartition}
 
-/** Watches a task read its source partition: how long records waited, how far it is, when it began and ended. */
-final class SourceProbe(task: TaskIdentity, val partition: SourcePartition, queue: Series, startsAt: Option[Long]) {
+/**
+ * Watches a task read its source partition: how long records waited, how far it is, when it began and ended.
+ *
+ * @param startsAt the first offset, if known
+ * @param takesOver true if the task waits for the reader of another task, and begins when it gets it
+ */
+final class SourceProbe(
+    task: TaskIdentity,
+    val partition: SourcePartition,
+    queue: Series,
+    startsAt: Option[Long],
+    takesOver: Boolean) {
   // Only the task's thread writes these; it does no harm if the reporter sees a figure a moment late.
   @volatile private var beganAt = 0L
   @volatile private var endedAt = 0L
@@ -14,8 +24,14 @@ final class SourceProbe(task: TaskIdentity, val partition: SourcePartition, queu
 
   /** The task is about to ask for a row. */
   def waits(): Unit = if (beganAt == 0L) {
-    beganAt = MicroClock.now()
+    if (takesOver) {
+      SourceProbe.waiting.set(this)
+    } else {
+      begins()
+    }
   }
+
+  private def begins(): Unit = beganAt = MicroClock.now()
 
   def read(at: Long): Unit = {
     offset = at
@@ -47,9 +63,22 @@ final class SourceProbe(task: TaskIdentity, val partition: SourcePartition, queu
 }
 
 object SourceProbe {
-  def ofThisTask(partition: Option[SourcePartition], stage: Int, startsAt: Option[Long]): SourceProbe = {
+  private val waiting = new ThreadLocal[SourceProbe]
+
+  /** The task that asks for a row in this thread has just taken over its reader. */
+  def tookOver(): Unit = {
+    Option(waiting.get).foreach(_.begins())
+    waiting.remove()
+  }
+
+  def ofThisTask(
+      partition: Option[SourcePartition],
+      stage: Int,
+      startsAt: Option[Long],
+      takesOver: Boolean): SourceProbe = {
     val task = TaskIdentity.ofThisTask()
     val known = partition.getOrElse(SourcePartition(-1, "", task.partition))
-    ExecutorFigures.open(new SourceProbe(task, known, task.ofPartition(Figure.SourceQueue, stage, known), startsAt))
+    val queue = task.ofPartition(Figure.SourceQueue, stage, known)
+    ExecutorFigures.open(new SourceProbe(task, known, queue, startsAt, takesOver))
   }
 }

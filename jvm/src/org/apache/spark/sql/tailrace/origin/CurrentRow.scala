@@ -46,6 +46,9 @@ final class CurrentRow {
   /** True if latencies are measured. */
   var timed: Boolean = false
 
+  /** One object for all threads of the task. */
+  var replay: ReplayProgress = new ReplayProgress
+
   /** Sets what all rows of the task have in common. */
   def belongsTo(newPartitions: SourcePartitions, newStage: Int, isTimed: Boolean): Unit = {
     partitions = newPartitions
@@ -96,6 +99,7 @@ object CurrentRow {
     val upstream = current.row
     current.row = new CurrentRow
     current.row.belongsTo(upstream.partitions, upstream.stage, upstream.timed)
+    current.row.replay = upstream.replay
     (upstream, current.row)
   }
 

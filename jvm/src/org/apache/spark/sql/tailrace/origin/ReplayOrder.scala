@@ -27,13 +27,23 @@ private[tailrace] final class ReplayOrder(
   private val ready = mutable.Queue.empty[Kept]
   private val newestOffsets = mutable.HashMap.empty[SourcePartition, Long]
   private var position = 0
-  private var isInOrder = false
+  private var isInOrder = order.isEmpty
+  current.replay.expectsRows = !isInOrder
 
   override def hasNext: Boolean = {
     while (ready.isEmpty && !isInOrder) {
       if (rows.hasNext) sort(rows.next()) else releaseAll()
     }
-    ready.nonEmpty || rows.hasNext
+    ready.nonEmpty || hasAnother
+  }
+
+  /** To be asked when all known rows have been passed on. */
+  private def hasAnother: Boolean = {
+    current.replay.expectsRows = false
+    val another = rows.hasNext
+    // The end of an epoch makes rows as well.
+    current.replay.expectsRows = !another
+    another
   }
 
   override def next(): InternalRow =
@@ -83,7 +93,6 @@ private[tailrace] object ReplayOrder {
   private final class Kept(val row: InternalRow, val origin: Origin)
 
   def apply(rows: Iterator[InternalRow], current: CurrentRow, replayed: ReplayedRows): Iterator[InternalRow] = {
-    val distinct = replayed.ofTask(TaskContext.getPartitionId()).toArray.distinct
-    if (distinct.isEmpty) rows else new ReplayOrder(rows, current, distinct)
+    new ReplayOrder(rows, current, replayed.ofTask(TaskContext.getPartitionId()).toArray.distinct)
   }
 }

@@ -6,3 +6,9 @@ package org.apache.spark.sql.tailrace.origin
  * same id.
  */
 final case class RowId(offset: Long, path: Long, ordinal: Int)
+
+object RowId {
+
+  /** All rows that time makes in an epoch have the same id. They are told apart by their content. */
+  def madeByTime(epoch: Long): RowId = RowId(epoch, 0, 0)
+}

@@ -13,8 +13,8 @@ final case class SourcePartition(source: Int, topic: String, partition: Int) {
 }
 
 object SourcePartition {
-  /** For rows of a task whose origin is unknown. */
-  def unknown(task: Int): SourcePartition = SourcePartition(-1, "unknown", task)
+  /** For rows of a task that were not made from a record: a timer fired, or a session closed. */
+  def madeByTime(task: Int): SourcePartition = SourcePartition(-1, "time", task)
 }
 
 /**

@@ -4,7 +4,7 @@ package org.apache.spark.sql.tailrace.origin
 trait UsesOrigins {
   def usesOrigins: Boolean = true
 
-  /** How the operator's results are recognised in a replay. */
+  /** How the operator's results are recognized in a replay. */
   def rowIdentity: RowIdentity = RowIdentity.Origin
 }
 

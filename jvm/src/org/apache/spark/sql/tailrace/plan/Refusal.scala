@@ -9,11 +9,12 @@ final case class Refusal(problem: String, fix: String)
 object Refusal {
 
   def ofOperator(operator: Support): Option[Refusal] = Option(operator).collect {
-    case Support(_, name, _, Unsupported(reason, fix)) => Refusal(s"$name cannot run in Real-Time Mode: $reason", fix)
+    case Support(_, name, _, Unsupported(reason, fix), _) =>
+      Refusal(s"$name cannot run in Real-Time Mode: $reason", fix)
   }
 
   def ofSink(sink: Support): Option[Refusal] = Option(sink).collect {
-    case Support(_, name, _, Unsupported(reason, fix)) =>
+    case Support(_, name, _, Unsupported(reason, fix), _) =>
       Refusal(s"the sink '$name' cannot be used in Real-Time Mode: $reason", fix)
   }
 

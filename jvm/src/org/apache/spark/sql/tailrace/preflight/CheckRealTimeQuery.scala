@@ -10,7 +10,8 @@ import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.operators.python.PythonForeachTable
 import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, Refusal, SessionWindows, StreamJoins}
-import org.apache.spark.sql.tailrace.sink.kafka.{MatchIdentity, TailraceKafka, TailraceKafkaTable}
+import org.apache.spark.sql.tailrace.sink.ExactlyOnceTable
+import org.apache.spark.sql.tailrace.sink.identity.MatchIdentity
 
 import tailrace.support.{Sinks, Support}
 
@@ -26,13 +27,16 @@ object CheckRealTimeQuery extends Rule[LogicalPlan] {
       Refusal.of(LogicalOperators.refused(statement.inputQuery), Some(supportOf(sink))).foreach(throw _)
       statement.inputQuery.collect { case union: Union => StreamJoins.stateSparkDoesNotKnow(union) }.flatten.headOption
         .foreach(_ => throw StateBeforeUnion.error)
-      if (sink.isInstanceOf[TailraceKafkaTable]) {
+      if (sink.isInstanceOf[ExactlyOnceTable]) {
         MatchIdentity.refusal(statement.inputQuery).foreach(throw _)
       }
       SessionWindows.statusWithoutSession(statement.inputQuery).foreach(throw _)
       OutputModes.admitted(statement.copy(sink = sink))
-    case statement: WriteToStreamStatement if statement.sink.isInstanceOf[TailraceKafkaTable] =>
-      if (OutputModes.isInRealTime(statement)) statement else throw TailraceKafka.needsRealTime
+    case statement: WriteToStreamStatement =>
+      statement.sink match {
+        case table: ExactlyOnceTable if !OutputModes.isInRealTime(statement) => throw table.needsRealTime
+        case _ => statement
+      }
     case _ => plan
   }
 

@@ -42,7 +42,7 @@ private[preflight] final class Checkpoint(location: String, session: SparkSessio
 
   /** Copies the small files that describe the state, and not the state itself. */
   def copyStateSchemas(target: File): Unit = {
-    // By name: beside them are as many files as partitions times retained epochs.
+    // By name: next to them are as many files as partitions times retained epochs.
     val folders = Seq("*/_metadata", "*/_stateSchema", "*/0/_metadata", "*/0/*/_metadata")
     folders.flatMap(folder => fs.globStatus(new Path(root, s"state/$folder")).toSeq).foreach { folder =>
       val below = fs.makeQualified(root).toUri.relativize(fs.makeQualified(folder.getPath).toUri).getPath

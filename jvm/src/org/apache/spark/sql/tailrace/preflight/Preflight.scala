@@ -4,6 +4,7 @@ import java.util.Locale
 
 import scala.util.Try
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreeNode
@@ -19,7 +20,7 @@ import org.apache.spark.sql.tailrace.epoch.rules.RefuseUnsupported
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.internals.StreamWriterFields
 import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, Refusal, SessionWindows}
-import org.apache.spark.sql.tailrace.sink.kafka.{MatchIdentity, MatchObstacle, NoRowIdentity}
+import org.apache.spark.sql.tailrace.sink.identity.{MatchIdentity, MatchObstacle, NoRowIdentity}
 
 import tailrace.contract.JsonEncoder
 import tailrace.support.{Operators, Support, Unsupported}
@@ -55,6 +56,9 @@ object Preflight {
     StreamWriterFields.triggerOf(writer).isInstanceOf[RealTimeTrigger]
 
   def optionsOf(writer: DataStreamWriter[_]): String = JsonEncoder.encode(new WriterFields(writer).options)
+
+  /** The settings of a session. It begins with those of its application, from the builder and spark-submit. */
+  def settingsOf(session: SparkSession): String = JsonEncoder.encode(session.conf.getAll)
 
   /** Describes a query whose sink is not known yet. */
   def ofQuery(dataset: Dataset[_], epochMs: Long, sampleMs: Long): String =
@@ -132,7 +136,7 @@ object Preflight {
       ErrorPolicy.problemsIn(CaseInsensitiveMap(options)).map(found =>
         PluginRefusal(found.code, "errors", found.problem, found.fix, None)))
 
-  /** Why the exactly-once sink could not recognise the query's rows after a failure. */
+  /** Why an exactly-once sink could not recognize the query's rows after a failure. */
   private def identityObstacles(query: LogicalPlan, sources: Map[LogicalPlan, Source]): Seq[PluginRefusal] = {
     def refusal(title: String, found: NoRowIdentity, line: Option[String]) =
       PluginRefusal(NoRowIdentity.Code, title, found.problem, found.fix, line)

@@ -108,6 +108,7 @@ class PlanEpochSuite extends munit.FunSuite {
     tracking = Some(OriginTracking(new SourcePartitions, everyRow = true, Some(new EpochLatency), replayed = None)),
     shortenToMs = None,
     scans = Some(ScanControl("run", readAtLeast = Map.empty)),
+    overlap = None,
     refusesUnsupported = true)
 
   private def shuffled(stream: MicroBatchStream): SparkPlan = {

@@ -22,7 +22,7 @@ class OrdinalsSuite extends munit.FunSuite {
   }
 
   test("a path stays the same from release to release") {
-    // Output records carry it: with another value, an upgraded query would not recognise the rows that it has written.
+    // Output records carry it: with another value, an upgraded query would not recognize the rows that it has written.
     assertEquals(Ordinals.extend(0L, 0), 0x910a2dec89025cc1L)
   }
 

@@ -22,7 +22,7 @@ class OriginTagSuite extends munit.FunSuite {
       (5, 1L << 40, 9L, 11L, 12L, 100))
   }
 
-  test("an untagged row is recognised if a null bit is free") {
+  test("an untagged row is recognized if a null bit is free") {
     assert(!new OriginTag(3).isOn(rowOf(3)))
   }
 

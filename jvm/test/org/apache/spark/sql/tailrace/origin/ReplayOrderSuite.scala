@@ -54,6 +54,31 @@ class ReplayOrderSuite extends munit.FunSuite {
     assertEquals(arrivals.taken, 2)
   }
 
+  test("it tells whether known rows can still come") {
+    val arrivals = new Arrivals(at(b, 0), at(a, 0), at(a, 1))
+    val replayed = ordered(arrivals, Seq(at(a, 0), at(b, 0)))
+    def expectsRows = arrivals.current.replay.expectsRows
+    assert(expectsRows)
+    replayed.next()
+    assert(expectsRows)
+    replayed.next()
+    assert(expectsRows)
+    assert(replayed.hasNext)
+    assert(!expectsRows)
+    replayed.next()
+    // The epoch ends, and makes rows as well.
+    assert(!replayed.hasNext)
+    assert(expectsRows)
+  }
+
+  test("without a known row none is expected before the end") {
+    val arrivals = new Arrivals(at(a, 0))
+    val replayed = ordered(arrivals, Nil)
+    assert(!arrivals.current.replay.expectsRows)
+    assertEquals(replayed.toSeq.length, 1)
+    assert(arrivals.current.replay.expectsRows)
+  }
+
   test("an empty input ends") {
     assertEquals(replay(order = Seq(at(a, 0)))(), Nil)
     intercept[NoSuchElementException](ordered(new Arrivals(), Seq(at(a, 0))).next())

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.tailrace.epoch.context
 
+import org.apache.spark.sql.connector.read.InputPartition
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.metrics.EpochLatency
 import org.apache.spark.sql.tailrace.origin.{ReplayedRows, SourcePartition, SourcePartitions}
@@ -18,6 +19,7 @@ import org.apache.spark.sql.tailrace.origin.{ReplayedRows, SourcePartition, Sour
  * @param tracking           how the origins of rows are tracked; none if nothing needs them
  * @param shortenToMs        how long the epoch lasts at most; none if it lasts as long as the user's trigger says
  * @param scans              what the scans need to end on request; none if only time ends them
+ * @param overlap            how the epoch hands over to the next one while both run; none if it ends before that begins
  * @param refusesUnsupported whether a plan with anything outside the support registry is an error
  */
 final case class EpochContext(
@@ -26,6 +28,7 @@ final case class EpochContext(
     tracking: Option[OriginTracking],
     shortenToMs: Option[Long],
     scans: Option[ScanControl],
+    overlap: Option[Overlap],
     refusesUnsupported: Boolean)
 
 object EpochContext {
@@ -42,11 +45,15 @@ object EpochContext {
     tracking = None,
     shortenToMs = None,
     scans = None,
+    overlap = None,
     refusesUnsupported = false)
 }
 
 /** Which epoch of which run. */
-final case class EpochId(run: String, epoch: Long)
+final case class EpochId(run: String, epoch: Long) {
+  def before: EpochId = copy(epoch = epoch - 1)
+  def next: EpochId = copy(epoch = epoch + 1)
+}
 
 /**
  * @param partitions the epoch's table of source partitions, which is empty until the plan is executed
@@ -67,3 +74,19 @@ final case class OriginTracking(
  * @param readAtLeast by source partition, the last record that must be read before the epoch may end
  */
 final case class ScanControl(run: String, readAtLeast: Map[SourcePartition, Long])
+
+/**
+ * An epoch whose tasks can hand over to those of the next epoch.
+ *
+ * @param follows the epoch before, if this one is planned ahead, while that one is still running
+ */
+final case class Overlap(id: EpochId, follows: Option[RunningEpoch])
+
+/** @param sources by number of the source */
+final case class RunningEpoch(sources: Seq[RunningSource])
+
+/**
+ * @param endsAtMs   when its part of the epoch will be over
+ * @param partitions what is being read of it
+ */
+final case class RunningSource(endsAtMs: Long, partitions: Seq[InputPartition])

@@ -17,7 +17,7 @@ import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
  * @param run     whose drain ends it
  * @param catchUp what to read before the epoch may end; none if only time decides
  */
-final class DrainableScanExec(
+class DrainableScanExec(
     output: Seq[Attribute],
     @transient scan: Scan,
     @transient stream: MicroBatchStream,
@@ -31,8 +31,11 @@ final class DrainableScanExec(
     val targets = catchUp.map { case CatchUp(until, durationMs) =>
       new CatchUpTargets(until, LowLatencyClock.getTimeMillis() + durationMs, output.indexWhere(_.name == "offset"))
     }
-    new DrainableReaderFactory(stream.createReaderFactory(), run, targets)
+    new DrainableReaderFactory(sourceReaders, run, targets)
   }
+
+  /** The readers that are made drainable. */
+  protected def sourceReaders: PartitionReaderFactory = stream.createReaderFactory()
 
   override def nodeName: String = "RealTimeStreamScan"
   override protected def otherCopyArgs: Seq[AnyRef] = Seq(run, catchUp)

@@ -44,7 +44,7 @@ object ReplaceSessions extends EpochRule {
     case merging: MergingSessionsExec => initialized(unsorted(merging.child))
     case aggregate: BaseAggregateExec => rowByRow(aggregate, unsorted(aggregate.child), isFinal = false)
     case other =>
-      throw new IllegalStateException(s"session windows are planned in another way than before: ${other.nodeName}")
+      throw new IllegalStateException(s"unexpected plan for a session window: ${other.nodeName}")
   }
 
   private def rowByRow(aggregate: BaseAggregateExec, rows: SparkPlan, isFinal: Boolean): SparkPlan = {

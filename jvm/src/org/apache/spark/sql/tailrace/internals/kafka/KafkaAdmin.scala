@@ -43,7 +43,7 @@ private[tailrace] final class KafkaAdmin private (client: AnyRef) {
     }.toMap
   }
 
-  /** At once: nobody waits for what is under way. */
+  /** Does not wait for what is under way. */
   def close(): Unit = closeWithin.call[AnyRef](client, Duration.ZERO)
 }
 

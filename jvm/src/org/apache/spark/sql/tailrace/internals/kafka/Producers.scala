@@ -66,7 +66,7 @@ object Producers {
    * A task's own producer, which fences all older ones of its id: what they have not committed is void, and they can
    * write no more. To be given back by [[keep]] or [[discard]].
    *
-   * @param mayBeKept whether this executor had the id last in this run, so that a producer it kept is not fenced
+   * @param mayBeKept whether this executor had the id last in this run: a producer it kept is then not fenced
    */
   def transactional(options: ClientOptions, id: String, run: String, mayBeKept: Boolean): Producer = {
     val kept = synchronized {

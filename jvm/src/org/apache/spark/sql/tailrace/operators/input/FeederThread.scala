@@ -6,7 +6,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.util.UninterruptibleThread
 
 /**
- * A thread that reads the input of a task on the task's behalf. Whoever starts one must interrupt it and wait for it,
+ * A thread that reads the input of a task for the task. The code that starts one must interrupt it and wait for it,
  * with [[UninterruptibleJoin]], before the source is closed. Task completion listeners run last in, first out, so a
  * listener that is added after the source's own is early enough.
  *

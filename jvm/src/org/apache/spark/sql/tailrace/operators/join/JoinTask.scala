@@ -62,7 +62,7 @@ private[join] final class JoinTask(
         found
       }
     } else {
-      // As in Spark: only the newest state format skips the flag when nobody reads it.
+      // As in Spark: only the newest state format skips the flag when it is not read.
       val readsMatchedFlag = isOuter(!isLeft)
       others.getJoinedRows(
         key,

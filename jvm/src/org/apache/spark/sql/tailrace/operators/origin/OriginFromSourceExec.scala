@@ -10,6 +10,11 @@ import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 import org.apache.spark.sql.tailrace.metrics.{LiveFigures, MicroClock, Sampling, SourceProbe}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, KnowsSourcePartitions, SourcePartitions}
 
+/** A scan whose tasks may continue with the open readers of other tasks, which knows their offsets only then. */
+trait TakesOverReaders {
+  def takesOver: Boolean
+}
+
 /**
  * Above a scan: sets the origin of each row. The rows themselves pass unchanged.
  *
@@ -41,19 +46,25 @@ case class OriginFromSourceExec(
     val rowsRead = scan.longMetric("numOutputRows")
     val first = partitions.add(source, scan.stream.toString, scan.inputPartitions)
     val kafka = scan.inputPartitions.map(KafkaPartition.of)
-    val startsAt = kafka.map(_.map(_.fromOffset)).toArray
     val inKafka = kafka.forall(_.isDefined) && Seq("offset", "timestamp").forall(ordinal(_) >= 0)
     val offset = if (inKafka) ordinal("offset") else -1
     val timestamp = if (inKafka) ordinal("timestamp") else -1
-    if (timed) {
+    val takesOver = scan match {
+      case scan: TakesOverReaders => scan.takesOver
+      case _ => false
+    }
+    // An epoch that takes over reads the partitions that are being read.
+    if (timed && !takesOver) {
       LiveFigures.reading(sparkContext, scan.stream, kafka.flatten)
     }
+    val startsAt = kafka.map(_.map(_.fromOffset).filterNot(_ => takesOver)).toArray
     val (table, ownStage, isTimed) = (partitions, stage, timed)
 
     rows.mapPartitionsWithIndexInternal { (index, input) =>
       val current = CurrentRow.ofThisTask()
       current.belongsTo(table, ownStage, isTimed)
-      val probe = if (isTimed) SourceProbe.ofThisTask(table.get(first + index), ownStage, startsAt(index)) else null
+      val probe =
+        if (isTimed) SourceProbe.ofThisTask(table.get(first + index), ownStage, startsAt(index), takesOver) else null
       val sampling = new Sampling
       val partitionIndex = first + index
       new Iterator[InternalRow] {

@@ -57,7 +57,7 @@ private[python] object ExchangeState {
     override def workerKilled: ExchangeState = Killed
   }
 
-  /** The feeder sends the worker command; nobody else may send. The worker may end without asking for a row. */
+  /** The feeder sends the worker command; no other thread may send. The worker may end without asking for a row. */
   case object Starting extends Undecided {
     override def commandSent: ExchangeState = Exchanging
   }
@@ -92,6 +92,6 @@ private[python] object ExchangeState {
   /** The reader throws `reason` as soon as it would have to wait for a result. */
   final case class FeederFailed(reason: Throwable) extends ExchangeState
 
-  /** No result can be read any more; whoever tries gets an exception. */
+  /** No result can be read any more; an attempt throws. */
   case object Killed extends ExchangeState
 }

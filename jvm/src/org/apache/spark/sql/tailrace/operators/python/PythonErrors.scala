@@ -26,7 +26,7 @@ private[python] object PythonErrors {
         s"or crashed in native code.${crashReport.map("\n" + _).getOrElse("")}",
       "look at the executor's standard error and at the memory of its host; " +
         "spark.sql.execution.pyspark.udf.faulthandler.enabled=true shows where native code crashed. " +
-        "No row is lost: start the query again and it goes on from its last checkpoint.")
+        "No row is lost: restart the query; it continues from its last checkpoint.")
     error.initCause(cause)
     error
   }
@@ -35,7 +35,7 @@ private[python] object PythonErrors {
     "TAILRACE_PYTHON_TIMEOUT",
     s"the Python function has not answered for ${timeoutMs / 1000.0} s ${describe(atWork)}.",
     s"find out what it waits for, or give it longer with ${TailraceConf.PythonTimeout.key}. " +
-      "No row is lost: start the query again and it goes on from its last checkpoint.")
+      "No row is lost: restart the query; it continues from its last checkpoint.")
 
   def heldBack(timeoutMs: Long): Throwable = new TailraceException(
     "TAILRACE_PYTHON_TIMEOUT",

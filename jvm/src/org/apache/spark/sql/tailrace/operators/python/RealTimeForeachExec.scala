@@ -51,7 +51,7 @@ case class RealTimeForeachExec(func: PythonFunction, schemaInPython: StructType,
     child.execute().mapPartitionsInternal { rows =>
       val exchange =
         new WorkerExchange(rows, () => connect(), keepsRows = true, repeatable = false, limits, TaskContext.get())
-      // Processed rows go on to the sink, which only counts them.
+      // Processed rows continue to the sink, which only counts them.
       exchange.flatMap(_.rows).map(_ => exchange.nextRow())
     }
   }

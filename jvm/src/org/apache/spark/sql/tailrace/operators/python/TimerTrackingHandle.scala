@@ -35,7 +35,7 @@ private[python] final class TimerTrackingHandle(
       metrics,
       Some(() => LowLatencyClock.getClock.getTimeMillis())) {
 
-  /** Stops the threads that read the state; set by whoever starts them. */
+  /** Stops the threads that read the state; set by the code that starts them. */
   @volatile var stopReaders: () => Unit = () => ()
 
   private val (expiredTimers, timersOfKey) = (new StateScans(context), new StateScans(context))

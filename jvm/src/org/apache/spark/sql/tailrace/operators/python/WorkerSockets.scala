@@ -20,8 +20,8 @@ import org.apache.spark.util.{ShutdownHookManager, Utils}
  * The folder of this JVM for its Unix sockets, which only its user can enter. It is deleted when the JVM ends, and not
  * with a session: Spark keeps the settings of a JVM's first session for as long as the JVM lives.
  *
- * Spark puts them into the temporary folder. There the umask alone decides who may connect, and whoever may can have
- * Python unpickle, and thereby run, what he sends.
+ * Spark puts them into the temporary folder. There only the umask decides who may connect, and any client that may
+ * connect can make Python unpickle, and so run, what it sends.
  */
 object WorkerSockets extends Logging {
   /** Tells executors that the folder in their settings is the driver's, and that each makes its own. */

@@ -23,7 +23,8 @@ private[session] final class EarlyClosing(
   def closeIfDue(close: (UnsafeRow => Boolean) => Seq[UnsafeRow]): Seq[UnsafeRow] =
     watermark.step().fold(Seq.empty[UnsafeRow]) { untilMs =>
       closedUntilMicros = untilMs * EventTime.MicrosPerMilli
-      val closed = close(endOf(_) <= closedUntilMicros)
+      // However many are closed at a time, the sessions of a key come in the same order: a replay closes more at once.
+      val closed = close(endOf(_) <= closedUntilMicros).sortBy(endOf)
       watermark.stepDone()
       closed
     }

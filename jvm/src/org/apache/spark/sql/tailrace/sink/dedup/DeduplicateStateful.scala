@@ -1,28 +1,35 @@
 package org.apache.spark.sql.tailrace.sink.dedup
 
 import scala.collection.mutable
+import scala.collection.Searching.InsertionPoint
 
 import org.apache.spark.sql.tailrace.origin.{RowId, SourcePartition}
 
 /**
  * For queries with state. What a stateful operator makes of a record depends on the rows before it, and a replay may
- * bring them in another order. So a row is recognised by its origin and its content, and the order counts as well: the
+ * bring them in another order. So a row is recognized by its origin and its content, and the order counts as well: the
  * last record of a key in the output must be the last row that the operator makes for it.
  *
  * The output holds a list of records for each key. While the epoch is replayed, a pointer moves forward through that
  * list. A row that equals a record at the pointer or after it is dropped, and the pointer moves past that record. At
  * the first row that does not, the key has diverged: that row and all later ones of the key are written. If a key has
- * not diverged by the end of the epoch, but records are left after the pointer, a consumer would take one of those for
- * the latest: the key's last row is written again.
+ * not diverged by the end of the epoch, but another row than its last one is at the end of the list, a consumer would
+ * take that one for the latest: the key's last row is written again.
  *
- * Rows without a key have no latest one. Each is compared with the record of the same origin only.
+ * Rows without a key have no latest one. Each of them takes an equal record from the list, wherever it is.
+ *
+ * Rows made by time have no origin; equal content in the same epoch is enough. That is sound because each record of the
+ * output stands for one row only: however many equal rows a replay makes, as many of them are in the output in the end.
+ * They come late, when the rows that made the next records of the key have perhaps been replayed with another result.
+ * If no such row is expected any more, only records after all of those count. Otherwise a consumer would have to wait
+ * for the end of the epoch to see the row as the latest.
  *
  * @param written what the output holds of the epoch
  * @param task    this task: it replays what it wrote in earlier attempts
  */
 final class DeduplicateStateful[C <: Candidate](written: WrittenRows, task: Int) extends Deduplicator[C] {
   private val histories = written.historiesOf(task).map { case (key, records) => key -> new KeyHistory[C](records) }
-  private lazy val withoutKey = new KeyHistory[C](written.byTask(task).toArray)
+  private lazy val withoutKey = new UnorderedRows(written.byTask(task))
   private lazy val newestOffsets = written.newestOffsetsOf(task)
   private var offered = 0L
 
@@ -36,27 +43,27 @@ final class DeduplicateStateful[C <: Candidate](written: WrittenRows, task: Int)
 
   private def compare(candidate: C, history: KeyHistory[C]): Decision =
     if (history.hasDiverged) {
-      rewrite(candidate, history)
+      rewrite(candidate, history.hasVersionOf(candidate))
     } else if (history.advance(candidate) || mayBeCompactedAway(candidate, history)) {
       history.dropped(candidate, offered)
       Decision.Drop
     } else {
       history.diverge()
-      rewrite(candidate, history)
+      rewrite(candidate, history.hasVersionOf(candidate))
     }
 
   private def compareAlone(candidate: C): Decision =
-    if (withoutKey.hasEqual(candidate)) Decision.Drop else rewrite(candidate, withoutKey)
+    if (withoutKey.take(candidate)) Decision.Drop else rewrite(candidate, withoutKey.hasVersionOf(candidate))
 
-  private def rewrite(candidate: C, history: KeyHistory[C]): Decision =
-    if (history.hasVersionOf(candidate)) Decision.Correct else Decision.Write
+  private def rewrite(candidate: C, hasVersion: Boolean): Decision =
+    if (hasVersion && !candidate.isMadeByTime) Decision.Correct else Decision.Write
 
   /**
    * True if the row may have been in the output until Kafka removed it in favour of a later record. It is not written
    * again, because it would hide that record.
    */
   private def mayBeCompactedAway(candidate: C, history: KeyHistory[C]): Boolean =
-    candidate.isCompacted && candidate.isIdentified && !history.isAtEnd && !history.hasVersionOf(candidate) &&
+    candidate.isCompacted && !candidate.isMadeByTime && !history.isAtEnd && !history.hasVersionOf(candidate) &&
       newestOffsets.get(candidate.source).exists(_ >= candidate.row.offset)
 
   override def finish(): Seq[Decided[C]] = histories.valuesIterator.flatMap(_.takeStale()).toSeq.sortBy(_._2).map {
@@ -70,14 +77,18 @@ private[dedup] final class KeyHistory[C <: Candidate](records: Array[WrittenRow]
   private var diverged = false
   private var lastDropped: Option[(C, Long)] = None
   // Not needed as long as the rows come in the order of the records.
-  private lazy val positions: mutable.HashMap[(SourcePartition, RowId), mutable.ArrayBuffer[Int]] = {
-    val found = mutable.HashMap.empty[(SourcePartition, RowId), mutable.ArrayBuffer[Int]]
+  private lazy val positions = {
+    val found = mutable.HashMap.empty[(SourcePartition, RowId, Long), mutable.ArrayBuffer[Int]]
     records.indices.foreach { position =>
       val record = records(position)
-      found.getOrElseUpdate((record.source, record.row), mutable.ArrayBuffer.empty) += position
+      found.getOrElseUpdate((record.source, record.row, record.contentHash), mutable.ArrayBuffer.empty) += position
     }
     found
   }
+  /** From here on all records were made by time, in the epoch of the last one. */
+  private lazy val timeTail =
+    records.lastIndexWhere(record => !record.source.isMadeByTime || record.row != records.last.row) + 1
+  private lazy val versions = records.iterator.map(record => (record.source, record.row)).toSet
 
   def hasDiverged: Boolean = diverged
 
@@ -85,29 +96,56 @@ private[dedup] final class KeyHistory[C <: Candidate](records: Array[WrittenRow]
 
   def isAtEnd: Boolean = next == records.length
 
-  def hasVersionOf(candidate: C): Boolean = versionsOf(candidate).nonEmpty
-
-  def hasEqual(candidate: C): Boolean = versionsOf(candidate).exists(records(_).contentHash == candidate.contentHash)
+  def hasVersionOf(candidate: C): Boolean = versions((candidate.source, candidate.row))
 
   /** Moves past the first record from the pointer on that equals the row; false if there is none. */
   def advance(candidate: C): Boolean = {
     val found =
-      if (!isAtEnd && records(next).isSame(candidate)) Some(next)
-      else versionsOf(candidate).find(at => at >= next && records(at).contentHash == candidate.contentHash)
+      if (isAtEnd) None
+      else if (candidate.isMadeByTime && !candidate.expectsOthers) firstFrom(math.max(next, timeTail), candidate)
+      else if (records(next).isSame(candidate)) Some(next)
+      else firstFrom(next, candidate)
     found.foreach(position => next = position + 1)
     found.isDefined
   }
+
+  private def firstFrom(start: Int, candidate: C): Option[Int] =
+    positions.get((candidate.source, candidate.row, candidate.contentHash)).flatMap { equal =>
+      equal.search(start) match {
+        case InsertionPoint(behind) => equal.lift(behind)
+        case _ => Some(start)
+      }
+    }
 
   /** @param order the row's number among all rows of the task */
   def dropped(candidate: C, order: Long): Unit = lastDropped = Some((candidate, order))
 
   /** The key's last row, if the output holds something else after it. */
   def takeStale(): Option[(C, Long)] = {
-    val stale = if (diverged || isAtEnd) None else lastDropped
+    val stale = if (diverged || isAtEnd) None else lastDropped.filterNot(last => records.last.isSame(last._1))
     lastDropped = None
     stale
   }
+}
 
-  private def versionsOf(candidate: C): Iterable[Int] =
-    if (candidate.isIdentified) positions.getOrElse((candidate.source, candidate.row), Nil) else Nil
+/** Records whose order does not count. */
+private[dedup] final class UnorderedRows(records: Iterator[WrittenRow]) {
+  private val versions = mutable.HashSet.empty[(SourcePartition, RowId)]
+  private val left = mutable.HashMap.empty[(SourcePartition, RowId, Long), Int]
+  records.foreach { record =>
+    versions += ((record.source, record.row))
+    left.updateWith((record.source, record.row, record.contentHash))(count => Some(count.getOrElse(0) + 1))
+  }
+
+  def hasVersionOf(candidate: Candidate): Boolean = versions((candidate.source, candidate.row))
+
+  /** Takes a record that equals the row; false if none is left. */
+  def take(candidate: Candidate): Boolean = {
+    val row = (candidate.source, candidate.row, candidate.contentHash)
+    val isLeft = left.getOrElse(row, 0) > 0
+    if (isLeft) {
+      left.updateWith(row)(_.map(_ - 1))
+    }
+    isLeft
+  }
 }

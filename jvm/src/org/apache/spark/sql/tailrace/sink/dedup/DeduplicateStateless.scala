@@ -28,7 +28,7 @@ final class DeduplicateStateless[C <: Candidate](written: WrittenRows, isOrdered
   private lazy val keys = written.keys
 
   override def offer(candidate: C): Seq[Decided[C]] =
-    if (!candidate.isIdentified) decide(candidate, Decision.Write) :: Nil
+    if (candidate.isMadeByTime) decide(candidate, Decision.Write) :: Nil
     else {
       val ofLastRecord = if (heldBack.nonEmpty && !isOfSameRecord(heldBack.head.candidate, candidate)) finish() else Nil
       ofLastRecord ++ compare(candidate)

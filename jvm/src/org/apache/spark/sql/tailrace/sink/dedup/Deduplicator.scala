@@ -7,8 +7,14 @@ trait Candidate {
   def source: SourcePartition
   def row: RowId
 
-  /** False if the row's origin is unknown; it has no `source` and `row` then, and cannot be recognised. */
-  def isIdentified: Boolean
+  /**
+   * True if a timer made the row, or the end of a session. Its `row` only tells the epoch, so it is recognized by its
+   * content.
+   */
+  final def isMadeByTime: Boolean = source.isMadeByTime
+
+  /** True if rows will soon follow that may be in the output; see `ReplayProgress`. */
+  def expectsOthers: Boolean
 
   def hasKey: Boolean
 
@@ -48,7 +54,7 @@ final case class Decided[+C](candidate: C, decision: Decision, ordinal: Int)
  * Decides which rows of a task are written. Spark computes the open epoch again after a failure, and the rows that are
  * in the output already must not be written a second time.
  *
- * A deduplicator sees the rows of one task in order. It does no I/O and depends on neither Spark nor Kafka. The
+ * A deduplicator sees the rows of one task in order. It does no I/O and imports neither Spark nor Kafka's client. The
  * strategies are [[NoDeduplication]], [[DeduplicateStateless]] and [[DeduplicateStateful]] by origin, and
  * [[DeduplicateByContent]].
  */
@@ -84,7 +90,7 @@ abstract class Deduplicator[C <: Candidate] {
   }
 }
 
-/** How replayed rows of a query are recognised. */
+/** How replayed rows of a query are recognized. */
 sealed trait DeduplicationStrategy
 
 object DeduplicationStrategy {

@@ -23,8 +23,7 @@ final case class WrittenRow(
 
   /** True if the candidate is this row, with this content. */
   def isSame(candidate: Candidate): Boolean =
-    candidate.isIdentified && contentHash == candidate.contentHash && row == candidate.row &&
-      source == candidate.source
+    contentHash == candidate.contentHash && row == candidate.row && source == candidate.source
 }
 
 /**
@@ -36,10 +35,16 @@ final class WrittenRows(rows: Seq[WrittenRow]) extends Serializable {
 
   def isEmpty: Boolean = ordered.isEmpty
   def length: Int = ordered.length
-  def ++(others: Seq[WrittenRow]): WrittenRows = new WrittenRows(ordered.toSeq ++ others)
+
+  /** Both; what they have in common is taken once. */
+  def ++(others: Seq[WrittenRow]): WrittenRows = new WrittenRows((ordered.toSeq ++ others).distinctBy(_.at))
 
   /** The number of runs that have written rows of the open epoch. */
   def attempts: Int = if (isEmpty) 0 else ordered.last.mark.attempt
+
+  /** True if time has made some of the rows in this epoch. */
+  def hasRowsMadeByTime(epoch: Long): Boolean =
+    ordered.exists(found => found.source.isMadeByTime && found.row == RowId.madeByTime(epoch))
 
   /** By source partition, the last record that any row was made from. */
   lazy val lastOffsets: Map[SourcePartition, Long] =

@@ -7,6 +7,7 @@ import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.sink.dedup._
 import org.apache.spark.sql.tailrace.sink.kafka.Offsets.OutputOffsets
+import org.apache.spark.sql.tailrace.sink.replay.MatchesByTask
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
@@ -37,8 +38,8 @@ final case class OutputSettings(
 /**
  * What the output already holds of the epoch.
  *
- * @param rows            the rows that may be replayed, if rows are recognised by origin
- * @param matches         the rows that may be replayed, if they are recognised by content
+ * @param rows            the rows that may be replayed, if rows are recognized by origin
+ * @param matches         the rows that may be replayed, if they are recognized by content
  * @param compactedTopics output topics that Kafka compacts
  * @param isSameQuery     false if another query may have written some of these rows: a row with another content is then
  *                        a new one
@@ -74,7 +75,7 @@ final case class EpochWriteContext(
     extends StreamingDataWriterFactory {
 
   override def createWriter(partition: Int, task: Long, epoch: Long): DataWriter[InternalRow] =
-    new ExactlyOnceWriter(this, partition)
+    new ExactlyOnceWriter(this, partition, epoch)
 
   /** Chosen once per task. If the task is retried, this reads back what its earlier attempts wrote. */
   def deduplicator[C <: Candidate](task: Int, taskAttempt: Int): Deduplicator[C] =

@@ -8,9 +8,12 @@ import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactor
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.internals.kafka.Producers
 import org.apache.spark.sql.tailrace.origin.SourceScans
-import org.apache.spark.sql.tailrace.sink.{ExactlyOnceSink, PreparedSink, SinkEpoch}
+import org.apache.spark.sql.tailrace.sink.{ExactlyOnceSink, PreparedSink, SinkCounts, SinkEpoch}
 import org.apache.spark.sql.tailrace.sink.dedup.{DeduplicationStrategy, WrittenRows}
-import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, NoSource, SourceOffsets}
+import org.apache.spark.sql.tailrace.sink.identity.{NoRowIdentity, PlanIdentity, QueryFingerprint}
+import org.apache.spark.sql.tailrace.sink.kafka.Offsets.NoOutput
+import org.apache.spark.sql.tailrace.sink.replay.{QueriesOfEpoch, ReadableRecords, UnreplayedMatches}
+import org.apache.spark.sql.tailrace.sink.replay.SourceOffsets.{NoSource, SourceOffsets}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
@@ -37,7 +40,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     identity.check()
     val starts = SourceScans.startsIn(epoch.plan)
     val sinkRun = SinkRuns.getOrStart(epoch.run)(start(epoch, starts, identity.strategy))
-    sinkRun.startEpoch(starts, readBackAgain(sinkRun))
+    sinkRun.startEpoch(epoch.epoch, starts, readBackAgain(sinkRun))
     prepared = Some(Prepared(sinkRun, epoch.run, identity.strategy, epoch.onError))
     // Another query may never make the rows that would be waited for.
     val keepsOrder = identity.strategy == DeduplicationStrategy.StatefulByOrigin &&
@@ -85,12 +88,13 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     lazy val readable = ReadableRecords(starts, SourceEnds.of(plan))
     // Without what was committed, such as a late record, and without what no source of the query holds any more.
     val toReplay = readBack.rows.filter(row => readable.contain(row.source, row.row.offset))
-    val queries = new QueriesOfEpoch(log, epoch, lastEpoch, QueryFingerprint.of(options.topic, execution.analyzedPlan))
+    val fingerprint = QueryFingerprint.of(options.topic, RecordColumns.Names, execution.analyzedPlan)
+    val queries = new QueriesOfEpoch(log, epoch, lastEpoch.map(_.queries), fingerprint)
     queries.start(hasRows = toReplay.nonEmpty)
     if (!queries.isSame) {
       logWarning(
         s"The query or its topic has changed in the middle of epoch $epoch: the output has ${toReplay.length} rows " +
-          "of another one. Only rows that are exactly the same are recognised. Drain a query before you change it.")
+          "of another one. Only rows that are exactly the same are recognized. Drain a query before you change it.")
     }
     val matches =
       if (!byContent) UnreplayedMatches.none(context)
@@ -120,7 +124,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
       matches)
   }
 
-  /** Finds topics that are not those of the last run, though they have the same names, and lets them begin anew. */
+  /** Finds topics that are not those of the last run, though they have the same names, to read all of them. */
   private def replaceOtherTopics(log: OutputLog, lastEpoch: Option[EpochEnd], ids: Map[String, String]): Set[String] = {
     val starts = log.topicStarts
     val others = ids.filter { case (topic, id) =>
@@ -137,7 +141,8 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
   }
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
-    val Prepared(sinkRun, run, strategy, onError) = prepared.getOrElse(throw notTracked)
+    val Prepared(sinkRun, run, strategy, onError) = prepared.getOrElse(
+      throw NoRowIdentity.ofUntrackedRows(TailraceKafka.Format).error)
     if (options.isTransactional) {
       sinkRun.log.addTransactionalWriters(info.numPartitions())
     }
@@ -183,9 +188,4 @@ object ExactlyOnceWrite {
 
   // More than Spark keeps of its own logs by default.
   private val KeptEpochs = 200
-
-  private def notTracked = NoRowIdentity(
-    s"the origins of rows are not tracked from their source to the sink ${TailraceKafka.Format}.",
-    "start the query with .trigger(realTime=…), and leave spark.sql.streaming.realTimeMode.allowlistCheck " +
-      "unset.").error
 }

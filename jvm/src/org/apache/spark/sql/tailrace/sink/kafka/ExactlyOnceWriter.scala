@@ -15,6 +15,7 @@ import org.apache.spark.sql.tailrace.metrics.ReportsAcknowledgements
 import org.apache.spark.sql.tailrace.internals.kafka.{KafkaErrors, Producers}
 import org.apache.spark.sql.tailrace.internals.kafka.Producers.Producer
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, Ordinals, RowId, SourcePartition}
+import org.apache.spark.sql.tailrace.sink.SinkCounts
 import org.apache.spark.sql.tailrace.sink.dedup._
 
 /**
@@ -34,7 +35,7 @@ final case class TaskCommit(
     extends WriterCommitMessage
 
 /** Writes the rows of a task to Kafka, except those that the deduplicator drops. */
-final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataWriter[InternalRow]
+final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int, epochId: Long) extends DataWriter[InternalRow]
     with ReportsAcknowledgements {
   import ExactlyOnceWriter._
 
@@ -74,7 +75,7 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
 
   // Over all attempts of the task, later records have higher numbers.
   private var sequence = taskAttempt.toLong << AttemptShift
-  private var unidentified = 0L
+  private var madeByTime = 0L
   private var isClosed = false
 
   private def newDeduplicator(): Deduplicator[OutgoingRow] = {
@@ -92,14 +93,14 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
   override def write(row: InternalRow): Unit = {
     handleFailures()
     val record = columns.of(row)
-    val isIdentified = current.partitionIndex >= 0 && current.offset >= 0
+    val isOfRecord = current.partitionIndex >= 0 && current.offset >= 0
     val outgoing =
-      if (isIdentified) {
+      if (isOfRecord) {
         val id = RowId(current.offset, current.path, ordinals.next())
-        new OutgoingRow(current.partitions(current.partitionIndex), id, isIdentified, record)
+        new OutgoingRow(current.partitions(current.partitionIndex), id, record)
       } else {
-        unidentified += 1
-        new OutgoingRow(SourcePartition.unknown(task), UnknownRow, isIdentified, record)
+        madeByTime += 1
+        new OutgoingRow(SourcePartition.madeByTime(task), RowId.madeByTime(epochId), record)
       }
     deduplicator.offer(outgoing).foreach(settle)
   }
@@ -149,7 +150,7 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
     isClosed = true
     if (transactions != null) Producers.keep(transactionalId, epoch.identity.run, producer)
     else Producers.release(producer)
-    val counts = SinkCounts(deduplicator.dropped, deduplicator.corrected, unidentified)
+    val counts = SinkCounts(deduplicator.dropped, deduplicator.corrected, madeByTime)
     TaskCommit(task, executor, acknowledgements.ends, counts, isRetry = taskAttempt > 0, deduplicator.notReplayed)
   }
 
@@ -173,13 +174,13 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int) extends DataW
   private def giveBackProducer(): Unit =
     if (options.isTransactional) Producers.discard(producer) else Producers.release(producer)
 
-  /** Hashes are computed on demand: without a replay nobody asks for them. */
+  /** Hashes are computed on demand: without a replay they are not needed. */
   private final class OutgoingRow(
       val source: SourcePartition,
       val row: RowId,
-      val isIdentified: Boolean,
       val record: OutputRecord)
       extends Candidate {
+    override def expectsOthers: Boolean = current.replay.expectsRows
     override def hasKey: Boolean = record.key != null
     override lazy val keyHash: Long = RecordHashes.ofKey(record.topic, record.key)
     override lazy val contentHash: Long = RecordHashes.ofContent(keyHash, record.value)
@@ -192,7 +193,6 @@ private object ExactlyOnceWriter {
   // An attempt writes fewer than 2^40 records in an epoch.
   private val AttemptShift = 40
   private val NoHeaders = Array.empty[Header]
-  private val UnknownRow = RowId(CurrentRow.Unknown, 0, 0)
   private val SettleMs = 10000L
 }
 

@@ -12,18 +12,19 @@ import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.tailrace.sink.kafka.Offsets.OutputOffsets
+import org.apache.spark.sql.tailrace.sink.replay.QueryLog
 import org.apache.spark.util.Utils
 
 import tailrace.TailraceException
 
 /**
- * The sink's progress. It is kept beside Spark's own logs in the checkpoint, and written by the same file manager: a
+ * The sink's progress. It is kept next to Spark's own logs in the checkpoint, and written by the same file manager: a
  * file per epoch with the output's end offsets, a file per topic with its end offsets before the query first wrote to
  * it, a file with the number of tasks that have written in transactions, a file with the run that owns the output,
  * a file with the queries that have worked on the open epoch, and a file with the secret that the output is
  * authenticated with, in a folder that only the query's user may read. [[SinkFile]] has their content.
  */
-final class OutputLog(checkpoint: String, hadoop: Configuration) extends Logging {
+final class OutputLog(checkpoint: String, hadoop: Configuration) extends QueryLog with Logging {
   import OutputLog._
 
   private val root = new Path(checkpoint, Folder)
@@ -54,16 +55,10 @@ final class OutputLog(checkpoint: String, hadoop: Configuration) extends Logging
   def startOffsets(ends: OutputOffsets): OutputOffsets =
     Offsets.later(topicStarts.map { case (topic, start) => topic -> start.offsets }, ends)
 
-  /** What the last run noted with [[setQueries]], if the epoch was open when it started. */
-  def queriesOf(epoch: Long): Option[Seq[String]] =
+  override def queriesOf(epoch: Long): Option[Seq[String]] =
     read(open, SinkFile.openEpoch).filter(_.epoch == epoch).map(_.queries)
 
-  /**
-   * Notes which queries wrote or will write rows of the open epoch. To be called before the tasks write.
-   *
-   * @param queries their fingerprints
-   */
-  def setQueries(epoch: Long, queries: Seq[String]): Unit = {
+  override def setQueries(epoch: Long, queries: Seq[String]): Unit = {
     files.mkdirs(root)
     write(open, OpenEpoch(epoch, queries), overwrite = true)
   }

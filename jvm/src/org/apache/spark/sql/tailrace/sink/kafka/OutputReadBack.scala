@@ -30,7 +30,7 @@ final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
   /**
    * Reads what the query has written since the start offsets. A partition without one is read from its first record.
    *
-   * @param own  recognises the query's records
+   * @param own  recognizes the query's records
    * @param late the records to wait for that may not be in the topic yet
    */
   def readSince(starts: OutputOffsets, own: OwnRecords, late: LateRecords): ReadBack =
@@ -98,7 +98,7 @@ final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
     val consumer = new Consumer(options.consumer(committed))
     try use(consumer)
     catch {
-      // Spark does not recognise Kafka's own exception as the end of a stopped query.
+      // Spark does not recognize Kafka's own exception as the end of a stopped query.
       case stopped: RuntimeException if KafkaErrors.isInterrupt(stopped) =>
         throw new InterruptedException("stopped while reading back the output")
     } finally consumer.close(Duration.ZERO)

@@ -4,17 +4,20 @@ import scala.collection.mutable
 
 import org.apache.kafka.clients.consumer.ConsumerRecord
 
+import org.apache.spark.sql.tailrace.origin.RowId
 import org.apache.spark.sql.tailrace.sink.dedup.{OutputPosition, WrittenRow}
 
 /**
- * Recognises the records of a query among all that are in its topics. Others may write there too, by mistake or to do
+ * Recognizes the records of a query among all that are in its topics. Others may write there too, by mistake or to do
  * harm: if a record of theirs were taken for a row of the query, the row itself would never be written.
  *
  * For one read-back, by one thread.
  *
- * @param byContent true if rows are recognised by their content
+ * @param byContent true if rows are recognized by their content
  */
 final class OwnRecords(query: String, secret: SinkSecret, byContent: Boolean) {
+  import OwnRecords._
+
   private val mac = new RecordMac(secret)
   private val digest = new ContentDigest
   private val counted = mutable.HashSet.empty[String]
@@ -33,13 +36,20 @@ final class OwnRecords(query: String, secret: SinkSecret, byContent: Boolean) {
         mac.isOf(code, new OutputRecord(record.topic(), record.key(), record.value(), named, covered)))
     } yield {
       val keyHash = RecordHashes.ofKey(record.topic(), record.key())
-      // A copy of a record has the same code. Equal matches have not, because each has its own sequence number.
-      val contentId = Option.when(byContent && counted.add(code)) {
+      // A copy of a record has the same code. Equal rows have not, because each has its own sequence number.
+      val isCopy = (byContent || source.isMadeByTime) && !counted.add(code)
+      val contentId = Option.when(byContent && !isCopy) {
         val headers = covered.take(RowHeaders.identityIndex(covered))
         digest.of(new OutputRecord(record.topic(), record.key(), record.value(), partition, headers))
       }
       val at = OutputPosition(record.topic(), record.partition(), record.offset())
-      WrittenRow(source, id, mark, keyHash, RecordHashes.ofContent(keyHash, record.value()), contentId, at)
+      // What is recognized by its content must not be counted a second time.
+      val ownId = if (source.isMadeByTime && isCopy) RowId.madeByTime(NoEpoch) else id
+      WrittenRow(source, ownId, mark, keyHash, RecordHashes.ofContent(keyHash, record.value()), contentId, at)
     }
   }
+}
+
+private object OwnRecords {
+  private val NoEpoch = -1L
 }

@@ -67,7 +67,7 @@ object RecordColumns {
     "value" -> Seq(StringType, BinaryType),
     "headers" -> Seq(HeadersType),
     "partition" -> Seq(IntegerType))
-  private[kafka] val Names: Set[String] = Known.map(_._1).toSet
+  val Names: Set[String] = Known.map(_._1).toSet
 
   /** Called on the driver before the first epoch. */
   def check(schema: StructType, topic: Option[String]): Unit = {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.sql.tailrace.sink.dedup.ContentId
 import org.apache.spark.unsafe.Platform
 
-/** Fast hashes that recognise a row among the few that share its origin. */
+/** Fast hashes that recognize a row among the few that share its origin. */
 object RecordHashes {
   private val Seed = 42L
 

@@ -13,14 +13,15 @@ import org.apache.spark.sql.tailrace.sink.dedup.{ContentId, WriterMark}
 /**
  * The headers of an output record:
  *
- *  - `tailrace-source`: the record that the row was made from, as `topic/partition/offset`.
+ *  - `tailrace-source`: the record that the row was made from, as `topic/partition/offset`. If time made it:
+ *    `time/task/epoch`, and source -1 in the next header.
  *  - `tailrace-row`: `query/source/path/ordinal/attempt/task/sequence`. The first four and `tailrace-source` identify
  *    the row; a replay gives it the same values.
  *  - `tailrace-content`: a match of two streams is identified by this digest of its content. Its other headers describe
  *    the row that completed it, which a replay can change. For consumers: a read-back computes it from the record.
  *  - `tailrace-mac`: the last one, a code that only the query can compute; see [[RecordMac]].
  *
- * Anyone who may write to the topic can write such headers. What cannot be read is a record of somebody else.
+ * Anyone who may write to the topic can write such headers. What cannot be read is another producer's record.
  */
 object RowHeaders {
   val SourceKey = "tailrace-source"

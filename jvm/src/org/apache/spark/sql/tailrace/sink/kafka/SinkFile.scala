@@ -8,6 +8,7 @@ import org.json4s.{DefaultFormats, Formats}
 import org.json4s.jackson.Serialization
 
 import org.apache.spark.sql.tailrace.sink.dedup.ContentId
+import org.apache.spark.sql.tailrace.sink.replay.MatchesLeft
 
 // The content of the files in the checkpoint's sink folder. Stored as JSON: renaming a field breaks existing
 // checkpoints, and the types are written out because json4s does not see through an alias.
@@ -16,7 +17,7 @@ import org.apache.spark.sql.tailrace.sink.dedup.ContentId
  * Where the output of an epoch ended.
  *
  * @param ends        the offsets after the query's last records
- * @param matchesLeft the matches before these offsets that have not been replayed, if rows are recognised by content
+ * @param matchesLeft the matches before these offsets that have not been replayed, if rows are recognized by content
  * @param topicIds    by topic, the id that it had in its cluster
  * @param queries     the fingerprints of the queries whose rows may stand after these offsets; empty if unknown
  */
@@ -25,18 +26,6 @@ final case class EpochEnd(
     matchesLeft: Option[MatchesLeft] = None,
     topicIds: Map[String, String] = Map.empty,
     queries: Seq[String] = Nil)
-
-/**
- * The stored form of [[UnreplayedMatches]].
- *
- * @param byTask        content ids by task
- * @param until         as an older version wrote it: like `untilBySource`, for all sources at once
- * @param untilBySource by number of the source, topic and partition, the last record that they can be replayed from
- */
-final case class MatchesLeft(
-    byTask: Map[String, Seq[String]],
-    until: Map[String, Map[String, Long]],
-    untilBySource: Option[Map[String, Map[String, Map[String, Long]]]] = None)
 
 /**
  * Where a topic ended before the query first wrote to it.

@@ -6,7 +6,9 @@ import org.apache.spark.SparkContext
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.tailrace.origin.{ReplayedRows, RowKey}
 import org.apache.spark.sql.tailrace.sink.dedup.WrittenRows
-import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoSource, OutputOffsets, SourceOffsets}
+import org.apache.spark.sql.tailrace.sink.kafka.Offsets.OutputOffsets
+import org.apache.spark.sql.tailrace.sink.replay.{QueriesOfEpoch, ReadableRecords, SourceOffsets, UnreplayedMatches}
+import org.apache.spark.sql.tailrace.sink.replay.SourceOffsets.{NoSource, SourceOffsets}
 
 /**
  * Driver-side: what the sink remembers from epoch to epoch during a run.
@@ -17,9 +19,9 @@ import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoSource, OutputOffsets
  * @param readUntil       where the run's read-back ended
  * @param topicIdsAtStart by topic, see [[TopicIds]]
  * @param queries         the queries that wrote what the run's read-back found
- * @param rowsAtStart     what the run's read-back found, if rows are recognised by origin
+ * @param rowsAtStart     what the run's read-back found, if rows are recognized by origin
  * @param untilAtStart    by source partition, the last record of which any of these rows can be replayed
- * @param matches         what the run's read-back found, if rows are recognised by content
+ * @param matches         what the run's read-back found, if rows are recognized by content
  */
 final class SinkRun(
     context: SparkContext,
@@ -69,15 +71,15 @@ final class SinkRun(
   }
 
   /**
-   * Forgets what cannot be replayed by an epoch with these start offsets.
+   * Forgets what cannot be replayed by this epoch, which has these start offsets.
    *
    * @param readBack what the output holds now. Used if an epoch of this run ended before everything was replayed: the
    *                 next one must know what was written meanwhile, and in which order
    */
-  def startEpoch(starts: SourceOffsets, readBack: => WrittenRows): Unit = {
+  def startEpoch(epoch: Long, starts: SourceOffsets, readBack: => WrittenRows): Unit = {
     matches.startEpoch(starts)
     unreplayed.foreach { case (broadcast, until) =>
-      if (!Offsets.anyAtOrAfter(until, starts)) {
+      if (!SourceOffsets.anyAtOrAfter(until, starts) && !broadcast.value.hasRowsMadeByTime(epoch)) {
         unreplayed = None
         broadcast.destroy()
       } else if (isReadBackOld) {
@@ -89,7 +91,7 @@ final class SinkRun(
   def commitEpoch(tasks: Seq[TaskCommit]): Unit = {
     executors ++= tasks.map(task => task.task -> task.executor)
     ends = tasks.foldLeft(ends)((all, task) => Offsets.later(all, task.ends))
-    matches.commitEpoch(tasks)
+    matches.commitEpoch(tasks.map(commit => commit.task -> commit.notReplayed).toMap)
     // After a retry, the rows have just been read back.
     isReadBackOld = !tasks.exists(_.isRetry)
     // Rows that are still to be replayed stand before those of this epoch, and a new run must read them again.

@@ -4,7 +4,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaPartition, KafkaStream}
 import org.apache.spark.sql.tailrace.origin.{SourcePartition, SourceScans}
-import org.apache.spark.sql.tailrace.sink.kafka.Offsets.SourceOffsets
+import org.apache.spark.sql.tailrace.sink.replay.SourceOffsets.SourceOffsets
 
 private[kafka] object SourceEnds {
 

@@ -11,10 +11,9 @@ import org.apache.spark.sql.connector.write.{LogicalWriteInfo, Write, WriteBuild
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
 import org.apache.spark.sql.sources.DataSourceRegister
+import org.apache.spark.sql.tailrace.sink.{ExactlyOnceTable, SinkCounts}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
-
-import tailrace.TailraceException
 
 /** `format("tailrace-kafka")`: Spark's Kafka sink, but each row is written exactly once. */
 class TailraceKafka extends TableProvider with DataSourceRegister {
@@ -27,24 +26,12 @@ class TailraceKafka extends TableProvider with DataSourceRegister {
 
 object TailraceKafka {
   val Format = "tailrace-kafka"
-
-  def needsRealTime: TailraceException = new TailraceException(
-    "TAILRACE_SINK_NEEDS_REAL_TIME",
-    s"the sink $Format can identify rows in Real-Time Mode only.",
-    "start the query with .trigger(realTime=…), or write with format(\"kafka\").")
-
-  /**
-   * Either row of a match can complete it, and the join's state does not hold the origin of the other. See
-   * [[MatchIdentity]].
-   */
-  def matchesWithoutIdentity: TailraceException = NoRowIdentity(
-    "a replay can complete a match of two streams with either of its rows, and in this query the content of a " +
-      "match does not identify it either.",
-    "use an inner or left semi join with no other state and no shuffle behind it, or " + NoRowIdentity.Plainly).error
 }
 
-final class TailraceKafkaTable extends Table with SupportsWrite with ReportsSinkMetrics {
+final class TailraceKafkaTable extends Table with SupportsWrite with ReportsSinkMetrics with ExactlyOnceTable {
   @volatile private var latest = SinkCounts.none
+
+  override def format: String = TailraceKafka.Format
 
   // Spark decides by this name whether the offset log of a stateless query may be written in the background.
   override def name(): String = "KafkaTable"
@@ -62,25 +49,4 @@ final class TailraceKafkaTable extends Table with SupportsWrite with ReportsSink
 
   /** Shown in Spark's progress of the epoch. */
   override def metrics(): JMap[String, String] = latest.byName.asJava
-}
-
-/**
- * Counts the rows of an epoch that were not simply written.
- *
- * @param deduplicated replayed rows that were dropped because they are in the output already
- * @param corrected    replayed rows that were written although the output holds a version of them
- * @param unidentified rows without a known origin; a replay writes them again
- */
-final case class SinkCounts(deduplicated: Long, corrected: Long, unidentified: Long) {
-  def +(other: SinkCounts): SinkCounts =
-    SinkCounts(deduplicated + other.deduplicated, corrected + other.corrected, unidentified + other.unidentified)
-
-  def byName: Map[String, String] = Map(
-    "deduplicated" -> deduplicated.toString,
-    "corrected" -> corrected.toString,
-    "unidentified" -> unidentified.toString)
-}
-
-object SinkCounts {
-  val none: SinkCounts = SinkCounts(0, 0, 0)
 }

@@ -15,7 +15,9 @@ object AnswerReplays extends App {
   private implicit val formats: Formats = DefaultFormats
 
   final case class Row(
-      identified: Boolean,
+      madeByTime: Boolean,
+      epoch: Long,
+      expectsOthers: Boolean,
       source: Int,
       partition: Int,
       offset: Long,
@@ -38,7 +40,7 @@ object AnswerReplays extends App {
   private final case class Offered(asked: Row, number: Int) extends Candidate {
     override def source: SourcePartition = sourceOf(asked)
     override def row: RowId = rowOf(asked)
-    override def isIdentified: Boolean = asked.identified
+    override def expectsOthers: Boolean = asked.expectsOthers
     override def hasKey: Boolean = asked.hasKey
     override def keyHash: Long = keyOf(asked)
     override def contentHash: Long = contentOf(asked)
@@ -72,8 +74,10 @@ object AnswerReplays extends App {
     // Keys are in one partition each; which one does not matter.
     OutputPosition("out", 0, written.at))
 
-  private def sourceOf(row: Row) = SourcePartition(row.source, if (row.source < 0) "timer" else "in", row.partition)
-  private def rowOf(row: Row) = RowId(row.offset, if (row.source < 0) keyOf(row) else 0, row.ordinal)
+  private def sourceOf(row: Row) =
+    if (row.madeByTime) SourcePartition.madeByTime(row.partition) else SourcePartition(row.source, "in", row.partition)
+  private def rowOf(row: Row) =
+    if (row.madeByTime) RowId.madeByTime(row.epoch) else RowId(row.offset, 0, row.ordinal)
   private def keyOf(row: Row): Long = if (row.hasKey) row.key.hashCode else -1
   private def contentOf(row: Row): Long = (row.key, row.hasKey, row.content).hashCode
 

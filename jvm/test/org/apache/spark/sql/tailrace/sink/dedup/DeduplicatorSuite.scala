@@ -94,12 +94,49 @@ class DeduplicatorSuite extends munit.FunSuite {
     assertEquals(decisions(StatefulByOrigin, Seq(old, corrected))(row(0, "k", "2")), Seq(row(0, "k", "2") -> Drop))
   }
 
-  test("stateful: a row without an identity is written, and so is everything after it") {
+  test("stateful: a new row made by time is written, and so is everything after it") {
     val (first, second) = (row(0, "k", "1"), row(1, "k", "2"))
-    val timer = row(7, "k", "silent").copy(isIdentified = false)
+    val timer = madeByTime("k", "silent")
     assertEquals(
       decisions(StatefulByOrigin, Seq(first, second))(first, timer, second),
       Seq(first -> Drop, timer -> Write, second -> Correct))
+  }
+
+  test("stateful: rows made by time are dropped as often as they are in the output") {
+    val (first, timer, second) = (row(0, "k", "1"), madeByTime("k", "silent"), row(1, "k", "2"))
+    val written = Seq(first, timer, timer, second)
+    assertEquals(decisions(StatefulByOrigin, written)(written: _*), written.map(_ -> Drop))
+    assertEquals(
+      decisions(StatefulByOrigin, written)(first, timer, timer, timer, second),
+      Seq(first -> Drop, timer -> Drop, timer -> Drop, timer -> Write, second -> Correct))
+    val withoutKey = timer.copy(hasKey = false)
+    assertEquals(
+      decisions(StatefulByOrigin, Seq(withoutKey, withoutKey))(Seq.fill(3)(withoutKey): _*).map(_._2),
+      Seq[Decision](Drop, Drop, Write))
+  }
+
+  test("stateful: a row made by time is written if a record follows in the output that is not expected again") {
+    val (timer, back) = (madeByTime("k", "silent"), row(1, "k", "back"))
+    val late = timer.copy(expectsOthers = false)
+    assertEquals(decisions(StatefulByOrigin, Seq(timer, back))(late), Seq(late -> Write))
+    assertEquals(decisions(StatefulByOrigin, Seq(timer, back, timer))(late), Seq(late -> Drop))
+    val another = madeByTime("k", "still silent").copy(expectsOthers = false)
+    assertEquals(decisions(StatefulByOrigin, Seq(late, another))(late, another), Seq(late -> Drop, another -> Drop))
+    assertEquals(decisions(StatefulByOrigin, Seq(timer, back))(timer, back), Seq(timer -> Drop, back -> Drop))
+  }
+
+  test("stateful: a row that time made in another epoch is another row") {
+    val (before, now) = (madeByTime("k", "silent"), madeByTime("k", "silent", epoch = 6))
+    assertEquals(decisions(StatefulByOrigin, Seq(before))(now), Seq(now -> Write))
+    val withoutKey = now.copy(hasKey = false)
+    assertEquals(
+      decisions(StatefulByOrigin, Seq(before.copy(hasKey = false)))(withoutKey),
+      Seq(withoutKey -> Write))
+  }
+
+  test("stateful: nothing is written again if the last row of a key is the last one in the output") {
+    val written = Seq(row(0, "k", "1"), row(0, "k", "2"), row(0, "k", "1"))
+    assertEquals(decisions(StatefulByOrigin, written)(row(0, "k", "1")), Seq(row(0, "k", "1") -> Drop))
   }
 
   test("stateful: the last row of a key is written again at the end if the output holds another one after it") {
@@ -203,7 +240,7 @@ object DeduplicatorSuite {
       key: String,
       value: String,
       isCompacted: Boolean = false,
-      isIdentified: Boolean = true,
+      expectsOthers: Boolean = true,
       hasKey: Boolean = true)
       extends Candidate {
     override def keyHash: Long = key.hashCode
@@ -215,6 +252,9 @@ object DeduplicatorSuite {
 
   def row(offset: Long, key: String, value: String, ordinal: Int = 0): TestRow =
     TestRow(SourcePartition(0, "in", 0), RowId(offset, 0, ordinal), key, value)
+
+  def madeByTime(key: String, value: String, epoch: Long = 5): TestRow =
+    TestRow(SourcePartition.madeByTime(0), RowId.madeByTime(epoch), key, value)
 
   def readBack(rows: Seq[TestRow]): WrittenRows = new WrittenRows(rows.zipWithIndex.map { case (row, sequence) =>
     val mark = WriterMark("query", 1, 0, sequence)

@@ -16,8 +16,8 @@ class WrittenRowsSuite extends munit.FunSuite {
     assertEquals(rows.length, 4)
   }
 
-  test("rows of a retry are added") {
-    val rows = new WrittenRows(Seq(row(0))) ++ Seq(row(1, sequence = 1))
+  test("rows of a retry are added, but not those that are known") {
+    val rows = new WrittenRows(Seq(row(0))) ++ Seq(row(0), row(1, sequence = 1, at = 1))
     assertEquals(rows.byTask(0).map(_.row.offset).toSeq, Seq(0L, 1L))
   }
 
@@ -33,9 +33,10 @@ class WrittenRowsSuite extends munit.FunSuite {
     assertEquals(WrittenRows.none.lastOffsets, Map.empty[SourcePartition, Long])
   }
 
-  test("a timer's time is not an offset") {
-    val timer = SourcePartition(-1, "timer", 0)
-    assertEquals(new WrittenRows(Seq(row(3), row(1700000000000L, source = timer))).lastOffsets, Map(left -> 3L))
+  test("rows made by time are of an epoch, and have no offset") {
+    val rows = new WrittenRows(Seq(row(3), row(7, source = SourcePartition.madeByTime(0))))
+    assertEquals(rows.lastOffsets, Map(left -> 3L))
+    assertEquals(Seq(3L, 7L).filter(rows.hasRowsMadeByTime), Seq(7L))
   }
 
   test("the records of a key come in the order of the topic") {

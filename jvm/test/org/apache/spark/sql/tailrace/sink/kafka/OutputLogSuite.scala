@@ -5,6 +5,8 @@ import java.nio.file.attribute.PosixFilePermissions
 
 import org.apache.hadoop.conf.Configuration
 
+import org.apache.spark.sql.tailrace.sink.replay.MatchesLeft
+
 import tailrace.TailraceException
 
 class OutputLogSuite extends munit.FunSuite {

@@ -118,7 +118,7 @@ class OwnRecordsSuite extends munit.FunSuite {
     assert(accepted > 100, s"only $accepted inputs were well-formed")
   }
 
-  test("a genuine record is recognised among odd headers, and not if one of its bits is changed") {
+  test("a genuine record is recognized among odd headers, and not if one of its bits is changed") {
     val random = new Random(19)
     val all = own()
     val genuine = written()
@@ -136,10 +136,24 @@ class OwnRecordsSuite extends munit.FunSuite {
   }
 
   test("a row that was made by time is read as well") {
-    val headers = Array(
-      RowHeaders.source(SourcePartition.unknown(3), -1),
-      RowHeaders.row(SourcePartition.unknown(3), RowId(-1, 0, 0), mark))
-    assertEquals(RowHeaders.read(headers).map(_._1), Some(SourcePartition.unknown(3)))
+    val found = own().read(madeByTime(sequence = 0))
+    assertEquals(found.map(one => (one.source, one.row)), Some((time, RowId.madeByTime(8))))
+  }
+
+  test("a copy of a row that was made by time is no second row, and an equal row is one") {
+    val all = own()
+    val first = madeByTime(sequence = 0)
+    val found = Seq(first, record(first, partition = 1), madeByTime(sequence = 1)).flatMap(all.read(_))
+    assertEquals(found.map(_.row == RowId.madeByTime(8)), Seq(true, false, true))
+  }
+
+  private val time = SourcePartition.madeByTime(3)
+
+  private def madeByTime(sequence: Long): ConsumerRecord[Array[Byte], Array[Byte]] = {
+    val id = RowId.madeByTime(8)
+    written(
+      output(),
+      Array(RowHeaders.source(time, id.offset), RowHeaders.row(time, id, mark.copy(sequence = sequence))))
   }
 
   private val names = Seq(RowHeaders.SourceKey, RowHeaders.RowKey, RowHeaders.ContentKey, RowHeaders.MacKey, "", "x")
@@ -191,9 +205,12 @@ class OwnRecordsSuite extends munit.FunSuite {
       partition: Integer = null,
       more: Array[Header] = Array.empty,
       mark: WriterMark = mark): ConsumerRecord[Array[Byte], Array[Byte]] = {
-    val record = output(partition = partition)
     val rowOfMark = Array(identity.head, RowHeaders.row(source, row, mark))
-    val headers = record.headers ++ rowOfMark ++ more
+    written(output(partition = partition), rowOfMark ++ more)
+  }
+
+  private def written(record: OutputRecord, own: Array[Header]): ConsumerRecord[Array[Byte], Array[Byte]] = {
+    val headers = record.headers ++ own
     val code = new RecordMac(secret).of(record.withHeaders(headers))
     consumed("out", 0, record.key, record.value, headers :+ RowHeaders.mac(code))
   }

@@ -2,11 +2,17 @@ package org.apache.spark.sql.tailrace.sink.kafka
 
 import java.nio.charset.StandardCharsets.UTF_8
 
+import scala.concurrent.duration._
 import scala.util.Random
+
+import org.apache.spark.sql.tailrace.sink.replay.MatchesLeft
 
 /** The files are in the checkpoint, where anything can have happened to them. */
 class SinkFileSuite extends munit.FunSuite {
   import SinkFileSuite._
+
+  // Many thousands of inputs, on a machine that may do much else.
+  override val munitTimeout: Duration = 3.minutes
 
   test("what was written is read") {
     assertEquals(SinkFile.epochEnd(text(end)), Some(end))

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.tailrace.sink.kafka
+package org.apache.spark.sql.tailrace.sink.identity
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
@@ -15,28 +15,32 @@ import org.apache.spark.unsafe.types.CalendarInterval
 /**
  * Tells whether two runs compute the same rows from a record. If they do, a row of the open epoch that is replayed with
  * another content (a random number, the current time) is a row that the output already has. If the user has changed the
- * query or its topic in between, it is a new row.
+ * query or where it writes in between, it is a new row.
  *
  * A fingerprint stays the same over restarts of a program, also in another process: it has no ids that Spark counts up,
  * no seeds that Spark or PySpark draws, and nothing of a Python function but its name, kind and type, because pickled
  * bytes differ from process to process. It has no options and no data of the sources either: records are the same in
  * whichever way they are read, and a lookup table may change.
  */
-private[kafka] object QueryFingerprint {
+private[sink] object QueryFingerprint {
   private val Length = 32
 
-  /** @param query as the user wrote it, analyzed */
-  def of(topic: Option[String], query: LogicalPlan): String = {
+  /**
+   * @param output  where the rows go, such as a topic, if the sink's options say so
+   * @param columns the columns that the sink reads
+   * @param query   as the user wrote it, analyzed
+   */
+  def of(output: Option[String], columns: Set[String], query: LogicalPlan): String = {
     val text = new Normalized
-    text.put(topic)
-    // The sink reads no other columns, and Spark puts the seed into the name of a random one.
-    query.output.foreach(column => text.put(Some(column.name).filter(RecordColumns.Names)))
+    text.put(output)
+    // Spark puts the seed into the name of a random column.
+    query.output.foreach(column => text.put(Some(column.name).filter(columns)))
     text.put(query)
     val digest = MessageDigest.getInstance("SHA-256").digest(text.result.getBytes(UTF_8))
     HexFormat.of().formatHex(digest).take(Length)
   }
 
-  /** The text of a query. Values of a kind that is not listed, such as functions of the JVM, are left out. */
+  /** The text of a query. Values of a kind that is not listed, such as functions of the JVM, are omitted. */
   private final class Normalized {
     private val text = new java.lang.StringBuilder
     // Spark counts them up; here they are numbered in the order in which they appear.

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.tailrace.sink.kafka
+package org.apache.spark.sql.tailrace.sink.identity
 
 import java.util.Locale
 
@@ -7,19 +7,20 @@ import org.apache.spark.sql.catalyst.plans.{Inner, JoinType, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.tailrace.plan.StreamJoins
+import org.apache.spark.sql.tailrace.sink.ExactlyOnceTable.Otherwise
 
 import tailrace.TailraceException
 
-/** A reason why matches cannot be recognised, where it is in the query, and its fix. */
+/** A reason why matches cannot be recognized, where it is in the query, and its fix. */
 final case class MatchObstacle(code: String, where: String, problem: String, fix: String, node: LogicalPlan)
 
 /**
- * Checks that replayed matches of two streams can be recognised by their content. A replay must make the same matches
+ * Checks that replayed matches of two streams can be recognized by their content. A replay must make the same matches
  * with the same content whatever the order of the rows, and in the same task: a task knows only what it has written
  * itself.
  */
 object MatchIdentity {
-  import NoRowIdentity.{Code, Plainly}
+  import NoRowIdentity.Code
 
   private val NotDeterministic = "TAILRACE_NOT_DETERMINISTIC"
 
@@ -49,8 +50,8 @@ object MatchIdentity {
       Code,
       name,
       s"a row of a $name without a match is written when an epoch ends, but can find a match if the epoch is " +
-        s"replayed and ends later, so ${TailraceKafka.Format} could not recognise it.",
-      s"use an inner or a left semi join, or $Plainly",
+        s"replayed and ends later, so an exactly-once sink could not recognize it.",
+      s"use an inner or a left semi join, or $Otherwise",
       join)
   }
 
@@ -61,8 +62,8 @@ object MatchIdentity {
         Code,
         name,
         s"the result of $name depends on the order of its rows, and a replay of a join of two streams changes that " +
-          s"order, so ${TailraceKafka.Format} could not recognise the result.",
-        s"write the rows to a topic in between and continue from there with a second query, or $Plainly",
+          s"order, so an exactly-once sink could not recognize the result.",
+        s"write the rows to a topic in between and continue from there with a second query, or $Otherwise",
         node)
   }
 
@@ -84,9 +85,9 @@ object MatchIdentity {
       MatchObstacle(
         Code,
         "repartition",
-        "after a join of two streams, repartition can send a replayed match to another task, but each task of " +
-          s"${TailraceKafka.Format} recognises only what it has written itself.",
-        s"remove it or repartition before the join, or $Plainly",
+        "after a join of two streams, repartition can send a replayed match to another task, but each task of an " +
+          "exactly-once sink recognizes only what it has written itself.",
+        s"remove it or repartition before the join, or $Otherwise",
         node)
   }
 
@@ -106,9 +107,9 @@ object MatchIdentity {
     MatchObstacle(
       NotDeterministic,
       nameOf(cause),
-      s"$name gives another result when a match of two streams is replayed, so ${TailraceKafka.Format} could not " +
-        "recognise the match by its content.",
-      s"$fix$Plainly",
+      s"$name gives another result when a match of two streams is replayed, so an exactly-once sink could not " +
+        "recognize the match by its content.",
+      s"$fix$Otherwise",
       node)
   }
 

@@ -1,15 +1,27 @@
-package org.apache.spark.sql.tailrace.sink.kafka
+package org.apache.spark.sql.tailrace.sink.replay
 
 import org.apache.spark.SparkContext
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.tailrace.origin.SourcePartition
 import org.apache.spark.sql.tailrace.sink.dedup.{ContentId, WrittenRow, WrittenRows}
-import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoSource, SourceOffsets}
+import org.apache.spark.sql.tailrace.sink.replay.SourceOffsets.{NoSource, SourceOffsets}
 
 /** Matches of a join that are in the output, by the task that wrote them. A replay makes them in the same task. */
 final class MatchesByTask(byTask: Map[Int, Seq[ContentId]]) extends Serializable {
   def of(task: Int): Seq[ContentId] = byTask.getOrElse(task, Nil)
 }
+
+/**
+ * The stored form of [[UnreplayedMatches]]. A sink keeps it as JSON: renaming a field breaks existing checkpoints.
+ *
+ * @param byTask        content ids by task
+ * @param until         as an older version wrote it: like `untilBySource`, for all sources at once
+ * @param untilBySource by number of the source, topic and partition, the last record that they can be replayed from
+ */
+final case class MatchesLeft(
+    byTask: Map[String, Seq[String]],
+    until: Map[String, Map[String, Long]],
+    untilBySource: Option[Map[String, Map[String, Map[String, Long]]]] = None)
 
 /**
  * Driver-side: the matches of a join that older runs wrote and that this run has not replayed yet.
@@ -37,13 +49,14 @@ final class UnreplayedMatches(
   def replayUntil: SourceOffsets = completedBy
 
   /** Forgets the matches if the epoch starts after the last record that they can be replayed from. */
-  def startEpoch(starts: SourceOffsets): Unit = if (!Offsets.anyAtOrAfter(until, starts)) {
+  def startEpoch(starts: SourceOffsets): Unit = if (!SourceOffsets.anyAtOrAfter(until, starts)) {
     replace(Map.empty)
   }
 
-  def commitEpoch(tasks: Seq[TaskCommit]): Unit = {
+  /** @param notReplayed by task that wrote a part of the epoch, the matches that it has not replayed */
+  def commitEpoch(notReplayed: Map[Int, Seq[ContentId]]): Unit = {
     completedBy = NoSource
-    replace((byTask ++ tasks.map(commit => commit.task -> commit.notReplayed)).filter(_._2.nonEmpty))
+    replace((byTask ++ notReplayed).filter(_._2.nonEmpty))
   }
 
   /** For a run that has to continue from here. */

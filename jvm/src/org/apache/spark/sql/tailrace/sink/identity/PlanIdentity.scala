@@ -1,4 +1,4 @@
-package org.apache.spark.sql.tailrace.sink.kafka
+package org.apache.spark.sql.tailrace.sink.identity
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
@@ -9,8 +9,8 @@ import org.apache.spark.sql.tailrace.origin.{RowIdentity, UsesOrigins}
 import org.apache.spark.sql.tailrace.plan.Stages
 import org.apache.spark.sql.tailrace.sink.dedup.DeduplicationStrategy
 
-/** How the rows of a physical plan can be recognised when they are replayed. */
-private[kafka] final class PlanIdentity(plan: SparkPlan) {
+/** How the rows of a physical plan can be recognized when they are replayed. */
+private[sink] final class PlanIdentity(plan: SparkPlan) {
   private val stateful = plan.collect { case operator: StateStoreWriter => operator }
 
   def strategy: DeduplicationStrategy =
@@ -22,7 +22,7 @@ private[kafka] final class PlanIdentity(plan: SparkPlan) {
   def hasStateInLastStageOnly: Boolean =
     new Stages(plan).within(plan).count(_.isInstanceOf[StateStoreWriter]) == stateful.length
 
-  /** Throws if replayed rows could not be recognised. */
+  /** Throws if replayed rows could not be recognized. */
   def check(): Unit = {
     plan.collectFirst { case scan: RealTimeStreamScanExec if !KafkaStream.isKafka(scan.stream) => scan }.foreach {
       scan => throw NoRowIdentity.ofSource(scan.stream.toString).error
@@ -32,7 +32,7 @@ private[kafka] final class PlanIdentity(plan: SparkPlan) {
       case join: StreamingSymmetricHashJoinExec if has(join, RowIdentity.Content) => join
     }.foreach { join =>
       if (!MatchIdentity.Kinds(join.joinType) || stateful.length > 1 || !hasStateInLastStageOnly) {
-        throw TailraceKafka.matchesWithoutIdentity
+        throw NoRowIdentity.ofMatches.error
       }
     }
     if (exists(RowIdentity.Unknown)) {
