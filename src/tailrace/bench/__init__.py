@@ -1,0 +1,1 @@
+"""`tailrace bench`: the same workloads on Tailrace and on other systems, with the same load and the same broker."""

@@ -1,0 +1,1 @@
+"""Count and sum by key; every record gives an update."""

@@ -1,0 +1,1 @@
+"""A Python processor with state by key and a timer."""

@@ -1,0 +1,1 @@
+"""Parse, call a Python function, write its result."""

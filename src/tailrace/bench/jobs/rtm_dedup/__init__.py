@@ -1,0 +1,1 @@
+"""Drop the records whose id was there before."""

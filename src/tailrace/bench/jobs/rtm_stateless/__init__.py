@@ -1,0 +1,1 @@
+"""Encode each value with base64."""

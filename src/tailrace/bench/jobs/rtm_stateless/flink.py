@@ -1,0 +1,5 @@
+INPUT = "`value` STRING"
+INPUT_FORMAT = "raw"
+OUTPUT = "`value` STRING"
+OUTPUT_FORMAT = "raw"
+QUERY = "SELECT TO_BASE64(`value`) FROM input"

@@ -1,0 +1,3 @@
+"""A count by key in windows of one minute."""
+
+WINDOW = "1 minute"

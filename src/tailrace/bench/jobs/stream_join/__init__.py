@@ -1,0 +1,1 @@
+"""Two streams, joined by id within ten seconds."""
