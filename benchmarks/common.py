@@ -67,7 +67,7 @@ def running(
     query: DataFrame, servers: str, topic: str, *, sink: str = "kafka", epoch: str | None = "5 minutes", **options: str
 ) -> Iterator[StreamingQuery]:
     """Run the query in Real-Time Mode, or without an epoch in micro-batch."""
-    # A task that is being cancelled may still write to it.
+    # A task that is being canceled may still write to it.
     with tempfile.TemporaryDirectory(prefix="tailrace-bench-", ignore_cleanup_errors=True) as checkpoint:
         writer = query.writeStream.format(sink).outputMode("update").option("kafka.bootstrap.servers", servers)
         writer = writer.option("topic", topic).options(**options).option("checkpointLocation", checkpoint)

@@ -102,9 +102,9 @@ def print_drains(bench: Bench, rate: int) -> None:
     rows = []
     for stateful in (False, True):
         drained_s, report = drain_under_load(bench, stateful, rate)
-        gap_s = max(silence.ms for silence in report.silences) / 1000
+        pause_s = max(silence.ms for silence in report.silences) / 1000
         counts = [f"{report.expected:,}", str(report.lost), str(report.duplicates)]
-        rows.append(["aggregation" if stateful else "stateless", f"{drained_s:.1f}", f"{gap_s:.1f}", *counts])
+        rows.append(["aggregation" if stateful else "stateless", f"{drained_s:.1f}", f"{pause_s:.1f}", *counts])
     print_table(["query", "drain s", "longest pause of the output s", "sent", "lost", "duplicates"], rows)
 
 

@@ -104,10 +104,10 @@ class PythonBench(Bench):
             # Skip the first boundaries, when the JVM is cold.
             load.wait_for_output(timeout_s=60, records=200 * 5 * 4)
             load.wait_for_output(timeout_s=60 + 6 * epochs, records=200 * 5 * (4 + epochs))
-        return longest_gaps(self.servers, target, epochs)
+        return longest_pauses(self.servers, target, epochs)
 
 
-def longest_gaps(servers: str, topic: str, count: int) -> list[float]:
+def longest_pauses(servers: str, topic: str, count: int) -> list[float]:
     """The pauses between output records, by the broker's clock. Those at boundaries are the longest by far."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": topic, "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
@@ -139,7 +139,7 @@ def print_latencies(bench: PythonBench, rates: list[int], seconds: int, rounds: 
 
 
 def best(reports: list[LatencyReport], key: str) -> float:
-    """The median of the rounds: on a shared machine, single rounds suffer from bursts of its neighbours."""
+    """The median of the rounds: on a shared machine, single rounds suffer from bursts of its neighbors."""
     return float(statistics.median(getattr(report, key) for report in reports))
 
 
@@ -177,11 +177,11 @@ def print_slow_function(bench: PythonBench, rows: int) -> None:
 
 def print_pauses(bench: PythonBench, epochs: int, rounds: int) -> None:
     print(f"## Epoch boundary\n\nlongest pause of the output, {rounds} × {epochs} boundaries of 5 s epochs, in ms\n")
-    gaps: dict[str, list[float]] = {"no Python": [], "`udf` (Arrow)": [], "`pandas_udf`": []}
+    pauses: dict[str, list[float]] = {"no Python": [], "`udf` (Arrow)": [], "`pandas_udf`": []}
     for _ in range(rounds):
-        for name in gaps:
-            gaps[name] += bench.pauses(KINDS[name], epochs=epochs)
-    base = statistics.median(gaps["no Python"])
+        for name in pauses:
+            pauses[name] += bench.pauses(KINDS[name], epochs=epochs)
+    base = statistics.median(pauses["no Python"])
     print_table(
         ["query", "median", "min", "max", "ratio"],
         (
@@ -192,7 +192,7 @@ def print_pauses(bench: PythonBench, epochs: int, rounds: int) -> None:
                 f"{max(found):.0f}",
                 f"{statistics.median(found) / base:.2f}",
             ]
-            for name, found in gaps.items()
+            for name, found in pauses.items()
         ),
     )
 

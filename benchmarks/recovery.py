@@ -19,9 +19,9 @@ import tailrace
 from benchmarks.common import PARTITIONS, print_table
 from tailrace._process.paths import log_file
 from tailrace.chaos._events import Event
-from tailrace.chaos._settings import Settings, WantedQuery, write_wanted
+from tailrace.chaos._settings import DriverSettings, WantedQuery, write_wanted
 from tailrace.chaos.driver import Driver
-from tailrace.chaos.load import Load
+from tailrace.chaos.load import LoadGenerator
 from tailrace.chaos.output_watcher import OutputWatcher, Watched
 from tailrace.chaos.records import record
 from tailrace.loadtest.machine import describe_machine
@@ -51,10 +51,10 @@ def recovery(query: str, rate: int, open_s: int) -> list[float]:
     with tailrace.EmbeddedKafka() as kafka, tempfile.TemporaryDirectory(prefix="tailrace-bench-") as folder:
         kafka.create_topics(["in", "out"], partitions=PARTITIONS)
         servers, checkpoint = kafka.bootstrap_servers, str(Path(folder) / "checkpoint")
-        settings = Settings(f"local[{2 * PARTITIONS + 1}]", servers, folder, PARTITIONS)
+        settings = DriverSettings(f"local[{2 * PARTITIONS + 1}]", servers, folder, PARTITIONS)
         write_wanted(Path(folder), {query: WantedQuery("in", "out", checkpoint, epoch_s=600, warm_up=False)})
         driver = Driver(lambda: ["tailrace.chaos._app", settings.to_json()], log_file("bench-recovery"), events.append)
-        load = Load(servers, "in", rate=rate, partitions=PARTITIONS, encode=encode)
+        load = LoadGenerator(servers, "in", rate=rate, partitions=PARTITIONS, encode=encode)
         outputs = [Watched(query, "out", "number")]
         watcher = OutputWatcher(servers, outputs, number_field="number", partition_of=load.partition_of)
         try:

@@ -1,4 +1,4 @@
-"""Latency of the stateful operators, each beside the native aggregation."""
+"""Latency of the stateful operators, each compared with the native aggregation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.stateful_queries import KINDS, NATIVE, Kind
 from benchmarks.stateful_records import ENCODE_A_KEY_EACH, ENCODE_IN_BURSTS
 from tailrace.demo.run import SHORTEST_EPOCH_KEY
 from tailrace.errors import TailraceError
-from tailrace.loadtest import LatencyReport, LoadTest, Snapshot, epoch_ends
+from tailrace.loadtest import LatencyReport, LoadSnapshot, LoadTest, epoch_ends
 from tailrace.loadtest._child import Child
 from tailrace.loadtest.epochs import wait_for_epochs
 
@@ -67,7 +67,7 @@ class Load(LoadTest):
             time.sleep(0.1)
         return self._last_p50_ms <= LEVEL_MS
 
-    def _see(self, snapshot: Snapshot) -> None:
+    def _see(self, snapshot: LoadSnapshot) -> None:
         self._last_p50_ms = snapshot.p50_ms if snapshot.records else math.inf
 
     def _by_due_time(self, result: dict[str, Any], from_ns: int) -> list[tuple[float, int]]:
@@ -146,7 +146,7 @@ def warmed_up(bench: Bench, plan: Plan) -> list[Kind]:
             # Skip a query that cannot keep up with the higher rate; the others remain valid.
             if failure.code not in ("TAILRACE_QUERY_FAILED", "TAILRACE_NO_OUTPUT"):
                 raise
-            print(f"Left out: {kind.name} cannot keep up with {max(plan.rates)} rows/s. {failure.problem}\n")
+            print(f"Skipped: {kind.name} cannot keep up with {max(plan.rates)} rows/s. {failure.problem}\n")
     return kinds
 
 
@@ -164,7 +164,7 @@ def measure(bench: Bench, plan: Plan, kinds: list[Kind]) -> Measured:
                     # A problem of the machine, not of the query: the other passes remain valid.
                     if failure.code != "TAILRACE_GENERATOR_TOO_SLOW":
                         raise
-                    print(f"Left out: a pass of {kind.name} at {rate} rows/s. {failure.problem}\n", flush=True)
+                    print(f"Skipped: a pass of {kind.name} at {rate} rows/s. {failure.problem}\n", flush=True)
     return {(rate, kind): Figures.of(passes[rate, kind]) for rate in plan.rates for kind in kinds if passes[rate, kind]}
 
 
@@ -208,7 +208,13 @@ def loaded(bench: Bench, kind: Kind, rate: int, epoch_s: int, number: int) -> It
 @contextmanager
 def leading(servers: str, topic: str, rate: float, encode: str) -> Iterator[None]:
     """The first rows of matches, on the same schedule as the second ones but a second or more earlier."""
-    config = {"bootstrap_servers": servers, "topic": topic, "rate": rate, "encode": encode}
+    config = {
+        "bootstrap_servers": servers,
+        "topics": [topic],
+        "rate": rate,
+        "encode": encode,
+        "encode_options": {},
+    }
     started = threading.Event()
     generator = Child("tailrace.loadtest.generator", config, lambda _: started.set())
     try:

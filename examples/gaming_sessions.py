@@ -51,8 +51,8 @@ def sittings(actions: DataFrame) -> DataFrame:
 
 
 def play(servers: str) -> int:
-    """One player goes on and on, one takes a break, and of one the action in the middle comes last. By event time:
-    nobody has to wait. Returns how many answers that makes."""
+    """One player keeps playing, one takes a break, and one's middle action comes last. By event time, so the
+    program does not wait. Returns how many answers that makes."""
     began = float(int(time.time()))
     actions: list[tuple[str, int, float]] = [("ann", 30, second) for second in range(5)]
     actions += [("ben", 10, 0), ("ben", 10, 2), ("ben", 10, 30)]

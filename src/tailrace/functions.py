@@ -17,7 +17,7 @@ __all__ = ["drop_duplicates", "session_status"]
 
 
 def session_status() -> Column:
-    """The status of a session window's result, for ``agg(…)`` beside the other aggregates.
+    """The status of a session window's result, for ``agg(…)`` together with the other aggregates.
 
     ``open``: rows can still join the session. ``merged``: a row made it part of another session, and this is the last
     result with this start. ``closed``: its time is over, and this is the final result. With ``append``, and in

@@ -41,6 +41,9 @@ def commands(group: typer.Typer, path: str) -> Iterator[tuple[str, Callable[...,
         yield f"{path} {command.name or command.callback.__name__.replace('_', '-')}", command.callback
     for nested in group.registered_groups:
         assert nested.typer_instance is not None
+        of_group = nested.typer_instance.registered_callback
+        if of_group is not None and of_group.invoke_without_command and of_group.callback is not None:
+            yield f"{path} {nested.name}", of_group.callback
         yield from commands(nested.typer_instance, f"{path} {nested.name}")
 
 
@@ -74,6 +77,8 @@ class _Parameter:
             declared = [self.info.default, *(self.info.param_decls or ())]
             names = [name for name in declared if isinstance(name, str) and name.startswith("-")]
             names = names or [f"--{self._name.replace('_', '-')}"]
+            if self._is_on_by_default:
+                names += [f"--no-{self._name.replace('_', '-')}"]
             return f"{', '.join(names)} {self._metavar}".strip()
         name = self._name.upper() + ("..." if self._repeated else "")
         return name if self._default is inspect.Parameter.empty else f"[{name}]"
@@ -86,6 +91,8 @@ class _Parameter:
             return "required"
         if self._default is None or self._default is False or not self.info.show_default:
             return ""
+        if self._is_on_by_default:
+            return "on"
         value = self._default.value if isinstance(self._default, enum.Enum) else self._default
         return f"`{value}`"
 
@@ -95,6 +102,11 @@ class _Parameter:
         if isinstance(self._type, type) and issubclass(self._type, enum.Enum):
             text += f" One of {', '.join(f'`{one.value}`' for one in self._type)}."
         return " ".join([text, *self._limits()]).strip()
+
+    @property
+    def _is_on_by_default(self) -> bool:
+        """typer adds a flag that switches it off."""
+        return self._type is bool and self._default is True
 
     @property
     def _metavar(self) -> str:

@@ -16,7 +16,8 @@ The same DataFrame, SQL and Python code as in micro-batch. `start()` refuses an 
 and lists every reason at once. Only what the planner decides, such as how a table is joined, is found when the first
 epoch is planned. Anything that is not on this page is refused. The static side of a join may contain anything.
 
-✓ runs row by row · ✗ is refused
+✓ runs row by row · ⇄ and its [epochs overlap](../operate/epoch-boundaries.md#overlapping-epochs), if those of the whole
+query do · ✗ is refused
 """
 
 
@@ -33,6 +34,7 @@ def render(registry: list[SupportEntry]) -> str:
         parts.append("| | operation | |\n|---|---|---|")
         for row in sorted(rows, key=lambda row: not row.supported):
             remark = row.note if row.supported else f"{row.reason} Instead: {row.fix}"
-            parts.append(f"| {'✓' if row.supported else '✗'} | {row.name} | {remark} |")
+            mark = "✗" if not row.supported else "✓ ⇄" if row.overlaps else "✓"
+            parts.append(f"| {mark} | {row.name} | {remark} |")
         parts[-1] += "\n"
     return "\n".join(parts).rstrip() + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -26,11 +26,14 @@ class _Silent:
 SILENT = _Silent()
 
 
-def create_topics(bootstrap_servers: str, names: Iterable[str], *, partitions: int = 1) -> None:
+def create_topics(
+    bootstrap_servers: str, names: Iterable[str], *, partitions: int = 1, config: Mapping[str, str] | None = None
+) -> None:
     """Create topics and wait until every partition has a leader. An existing topic is an error."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     wanted = list(names)
-    for name, future in admin.create_topics([NewTopic(name, partitions, CLUSTER_DEFAULT) for name in wanted]).items():
+    topics = [NewTopic(name, partitions, CLUSTER_DEFAULT, config=dict(config or {})) for name in wanted]
+    for name, future in admin.create_topics(topics).items():
         try:
             future.result()
         except KafkaException as failure:
@@ -42,10 +45,10 @@ def create_topics(bootstrap_servers: str, names: Iterable[str], *, partitions: i
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:
-            topics = admin.list_topics(timeout=10).topics
+            found = admin.list_topics(timeout=10).topics
         except KafkaException:
             continue
-        described = [topics[name].partitions.values() for name in wanted if name in topics]
+        described = [found[name].partitions.values() for name in wanted if name in found]
         if len(described) == len(wanted) and all(p.leader >= 0 for parts in described for p in parts):
             return
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Arguments that a type alone does not check."""
+"""Checks of arguments that types do not cover."""
 
 from __future__ import annotations
 

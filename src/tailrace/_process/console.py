@@ -1,4 +1,4 @@
-"""The terminal: progress and messages on standard error, with colour only for people."""
+"""The terminal: progress and messages on standard error, with color only for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-# Those that move the cursor, change colours or titles, or turn the direction of the text; not tab and line feed.
+# Those that move the cursor, change colors or titles, or turn the direction of the text; not tab and line feed.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 

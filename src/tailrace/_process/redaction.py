@@ -1,7 +1,7 @@
 """No secrets in reports, logs, answers and errors.
 
 Every pattern takes time in proportion to the text: each repetition is bounded, or cannot match in two ways. Texts come
-from records, so whoever writes a record could otherwise keep the supervisor busy.
+from records, so a producer could otherwise keep the supervisor busy.
 """
 
 from __future__ import annotations

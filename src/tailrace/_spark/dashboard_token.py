@@ -1,7 +1,7 @@
 """The dashboard's token, if the application sets one on its session builder.
 
 It stays in this process. PySpark puts every option of a builder on the command line of its JVM, which other users can
-read, and Spark shows its settings on a page and writes them to the event log, hidden only as long as nobody changes
+read, and Spark shows its settings on a page and writes them to the event log, hidden only as long as no one changes
 `spark.redaction.regex`.
 """
 

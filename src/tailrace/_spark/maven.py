@@ -70,6 +70,15 @@ KAFKA_BROKER = JarSet(
     sha256=_SHA256["Apache Kafka broker"],
 )
 
+# For Flink as a peer in `tailrace bench`: one jar with Kafka's client inside.
+FLINK_CONNECTOR = JarSet(
+    name="Flink Kafka connector",
+    coordinates=("org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",),
+    transitive=False,
+    variable="TAILRACE_FLINK_CONNECTOR",
+    sha256=_SHA256["Flink Kafka connector"],
+)
+
 
 @dataclass(frozen=True)
 class IvyOptions:

@@ -12,17 +12,17 @@ SETTLED_AFTER_S, PATIENCE_S = 1.0, 10.0
 
 
 def busy_slots(spark: SparkSession) -> int:
-    """The number of running tasks, including those of cancelled jobs."""
+    """The number of running tasks, including those of canceled jobs."""
     return sum(int(executor.activeTasks()) for executor in _executors(spark))
 
 
-def cancelled_tasks(spark: SparkSession) -> dict[str, int]:
-    """The number of tasks that still run though their job was cancelled, by executor; empty if there are none."""
+def canceled_tasks(spark: SparkSession) -> dict[str, int]:
+    """The number of tasks that still run though their job was canceled, by executor; empty if there are none."""
     tracker = spark.sparkContext.statusTracker()
     stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
     wanted = sum(stage.numActiveTasks for stage in stages if stage is not None)
     running = {str(executor.id()): int(executor.activeTasks()) for executor in _executors(spark)}
-    # Spark does not tell which tasks of an executor were cancelled, only how many tasks its live stages have.
+    # Spark does not tell which tasks of an executor were canceled, only how many tasks its live stages have.
     return {executor: count for executor, count in running.items() if count} if sum(running.values()) > wanted else {}
 
 

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tailrace.chaos._events import tell
 from tailrace.chaos._owner import end_with_owner
-from tailrace.chaos._settings import Settings, WantedQuery, read_wanted
+from tailrace.chaos._settings import DriverSettings, WantedQuery, read_wanted
 from tailrace.chaos.workloads import QueryName, read, rows_of, write
 from tailrace.errors import TailraceError
 from tailrace.session import configure
@@ -28,7 +28,7 @@ WARM_UP = "spark.tailrace.warmup.epochs"
 
 
 def main() -> None:
-    settings = Settings.from_json(sys.argv[1])
+    settings = DriverSettings.from_json(sys.argv[1])
     folder = Path(settings.folder)
     end_with_owner(folder)
     tell("process")
@@ -41,7 +41,7 @@ def main() -> None:
         queries.follow(read_wanted(folder))
 
 
-def _session(settings: Settings) -> SparkSession:
+def _session(settings: DriverSettings) -> SparkSession:
     return configure(
         SparkSession.builder.master(settings.master)
         .appName("tailrace chaos")
@@ -56,7 +56,7 @@ def _session(settings: Settings) -> SparkSession:
 class Queries:
     """The queries of this driver, as they are and as they should be."""
 
-    def __init__(self, spark: SparkSession, settings: Settings) -> None:
+    def __init__(self, spark: SparkSession, settings: DriverSettings) -> None:
         self._spark = spark
         self._settings = settings
         self._running: dict[str, tuple[WantedQuery, StreamingQuery]] = {}

@@ -21,9 +21,9 @@ class Event:
 
 
 def tell(name: str, *, query: str = "", reason: str = "") -> None:
-    told = json.dumps({"name": name, "at": time.monotonic(), "query": query, "reason": reason})
+    event = json.dumps({"name": name, "at": time.monotonic(), "query": query, "reason": reason})
     # In one write: several threads report, and their lines must not mix.
-    sys.stdout.write(f"{MARK}{told}\n")
+    sys.stdout.write(f"{MARK}{event}\n")
     sys.stdout.flush()
 
 

@@ -11,7 +11,7 @@ WANTED = "wanted.json"
 
 
 @dataclass(frozen=True)
-class Settings:
+class DriverSettings:
     """Of a driver's session. Given as JSON on its command line."""
 
     master: str
@@ -23,7 +23,7 @@ class Settings:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Settings:
+    def from_json(cls, text: str) -> DriverSettings:
         return cls(**json.loads(text))
 
 

@@ -59,15 +59,15 @@ class Delivery:
     def broken(self, promise: Promise) -> list[str]:
         """What breaks the promise, in words; empty if it is kept."""
         found = [
-            _told("lost", self.lost),
-            _told("unknown", self.unknown),
-            _told("with a wrong value", self.wrong),
-            _told("keys with a wrong last record", self.wrong_keys),
+            _described("lost", self.lost),
+            _described("unknown", self.unknown),
+            _described("with a wrong value", self.wrong),
+            _described("keys with a wrong last record", self.wrong_keys),
         ]
         if promise is Promise.EXACTLY_ONCE:
             found += [
-                _told("duplicates", self.duplicates),
-                _told("out of order", self.out_of_order or []),
+                _described("duplicates", self.duplicates),
+                _described("out of order", self.out_of_order or []),
                 f"{self.regressions} updates that went back" if self.regressions else "",
             ]
             # Duplicates are reported above; this is about any other difference in number.
@@ -76,7 +76,7 @@ class Delivery:
         return [text for text in found if text]
 
 
-def _told(what: str, numbers: Sequence[int] | Sequence[str]) -> str:
+def _described(what: str, numbers: Sequence[int] | Sequence[str]) -> str:
     if not numbers:
         return ""
     examples = ", ".join(map(str, numbers[:EXAMPLES]))
@@ -90,7 +90,7 @@ def compare(workload: str, sent: Sequence[Sent], answers: Sequence[Answer]) -> D
     due = {row for each in sent for row in expected.rows(each.record)}
     delivery = Delivery(sent=len(sent), due=len(due), out=len(answers))
     times: Counter[int] = Counter()
-    known: list[Known] = []
+    known: list[MatchedAnswer] = []
     by_time: Counter[str] = Counter()
     for answer in answers:
         timer = expected.by_time(answer)
@@ -105,7 +105,7 @@ def compare(workload: str, sent: Sequence[Sent], answers: Sequence[Answer]) -> D
             delivery.unknown.append(answer.number)
             continue
         times[row] += 1
-        known.append(Known(answer, question, row, rows.index(row)))
+        known.append(MatchedAnswer(answer, question, row, rows.index(row)))
         if not _is_right(expected, workload, answer, question.record):
             delivery.wrong.append(answer.number)
     delivery.out -= by_time.total()
@@ -127,13 +127,13 @@ def compare(workload: str, sent: Sequence[Sent], answers: Sequence[Answer]) -> D
 
 
 @dataclass(frozen=True)
-class Known:
+class MatchedAnswer:
     """An answer, the record that it answers, and which of the record's rows it is."""
 
     answer: Answer
     question: Sent
     row: int
-    place: int
+    position: int
     """Among the rows of its record."""
 
 
@@ -156,7 +156,7 @@ def rows_due(workload: str, sent: Sequence[Sent]) -> set[int]:
     return {row for each in sent for row in expected.rows(each.record)}
 
 
-def out_of_order(known: Iterable[Known]) -> list[int]:
+def out_of_order(known: Iterable[MatchedAnswer]) -> list[int]:
     """First answers only: a replay repeats rows in their order, which is a matter of duplicates."""
     newest: dict[tuple[str, int, int], int] = {}
     seen: set[int] = set()
@@ -167,17 +167,17 @@ def out_of_order(known: Iterable[Known]) -> list[int]:
             continue
         seen.add(each.row)
         # Rows of a record come from different readings of the input, which may pass each other.
-        lane = (each.answer.key, each.question.partition, each.place)
-        if number < newest.get(lane, -1):
+        stream = (each.answer.key, each.question.partition, each.position)
+        if number < newest.get(stream, -1):
             late.append(number)
-        newest[lane] = max(number, newest.get(lane, -1))
+        newest[stream] = max(number, newest.get(stream, -1))
     return late
 
 
-def _compare_totals(delivery: Delivery, known: Iterable[Known]) -> None:
+def _compare_totals(delivery: Delivery, known: Iterable[MatchedAnswer]) -> None:
     """Every count and sum must follow from one that came before it."""
     last: dict[str, int] = {}
-    # Partitions meet in another order after a restart, so that one count may have had several sums.
+    # Partitions meet in another order after a restart, so one count may have had several sums.
     sums: dict[tuple[str, int], set[int]] = {}
     for each in known:
         answer = each.answer
@@ -190,7 +190,7 @@ def _compare_totals(delivery: Delivery, known: Iterable[Known]) -> None:
         last[answer.key] = count
 
 
-def _regressions(expected: Expected, known: Iterable[Known]) -> int:
+def _regressions(expected: Expected, known: Iterable[MatchedAnswer]) -> int:
     """How often a maximum went down, or a minimum up."""
     last: dict[tuple[str, str], int] = {}
     signed = dict.fromkeys(expected.rises, 1) | dict.fromkeys(expected.falls, -1)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tailrace.chaos.adversaries import GONE, PARTS_OF_VERSION, SILENT
+from tailrace.chaos.hard_queries import GONE, PARTS_OF_VERSION, SILENT
 from tailrace.chaos.records import Record, is_last_of_short_life, level, record, short_lived_key
 from tailrace.chaos.workloads import PARTNER, doubled, passes, scored
 
@@ -50,7 +50,7 @@ class Expected:
     totals: bool = False
     """Whether answers have a running count and sum of their key."""
     rises: tuple[str, ...] = ()
-    """Fields that never fall while a key goes on."""
+    """Fields that never fall while a key lasts."""
     falls: tuple[str, ...] = ()
     last: Callable[[Sequence[Sent]], Truth] | None = None
     """The last record of each key; none if chance decides."""

@@ -20,7 +20,7 @@ NAP_S = 0.02
 DELIVERED_WITHIN_S = 300
 
 
-class Load:
+class LoadGenerator:
     def __init__(self, bootstrap_servers: str, topic: str, *, rate: float, partitions: int, encode: Encode) -> None:
         self.topic = topic
         self.partitions = partitions

@@ -53,7 +53,7 @@ class UsersQuery:
 class ChaosOptions:
     rounds: int = 20
     piece: int = 20
-    """The output is compared with the input after so many rounds, and the next ones begin anew."""
+    """The output is compared with the input after this many rounds; the next ones get fresh topics."""
     seconds: float | None = None
     """No further round begins after so long."""
     seed: int = 7

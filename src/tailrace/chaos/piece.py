@@ -83,7 +83,7 @@ def _wait_for_commits(testbed: Testbed) -> None:
 
 
 def deliveries(testbed: Testbed, options: ChaosOptions, log: Path) -> dict[str, Delivery]:
-    """From the topics as they are now, read anew: not from what was seen on the way.
+    """From the topics as they are now, read again: not from what was seen on the way.
 
     What the topic holds of a few keys whose last record is wrong goes to the log.
     """

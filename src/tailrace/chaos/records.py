@@ -9,11 +9,11 @@ KEYS = 20
 # Records of one key come in runs, spread over the partitions: after a restart they meet in another order.
 RUN_OF_A_KEY = 4
 # Of so many records the last has the id of an earlier one, near enough for the same epoch or a thousand records back.
-# Neither distance is a multiple of 2, 3 or 4, so that the two are in different partitions.
+# Neither distance is a multiple of 2, 3 or 4, so the two are in different partitions.
 REPEAT_EVERY = 10
 NEAR, FAR = 5, 1001
 # A short-lived key occurs only among so many records, at the usual rate for less than two seconds. What a fault makes
-# of its last record stays visible; a key that goes on would get a right record soon after a wrong one.
+# of its last record stays visible; a key that continues would get a right record soon after a wrong one.
 SHORT_LIFE = 160
 # How far a level may be ahead of its number: within so many records, chance decides which is the highest.
 LEVEL_NOISE = 401
@@ -21,7 +21,7 @@ LEVEL_NOISE = 401
 
 @dataclass(frozen=True)
 class Record:
-    """One input record. `number` is its own; `id` is what duplicates are recognised by."""
+    """One input record. `number` is its own; `id` is what duplicates are recognized by."""
 
     number: int
     id: int

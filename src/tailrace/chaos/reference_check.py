@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tailrace.chaos.delivery import Delivery, Known, out_of_order
+from tailrace.chaos.delivery import Delivery, MatchedAnswer, out_of_order
 from tailrace.chaos.expected import Answer, Sent
 
 
@@ -55,11 +55,13 @@ def _compare_rows(
     delivery: Delivery, asked: dict[int, Sent], answers: Sequence[Answer], references: Sequence[Sequence[Answer]]
 ) -> Compared:
     agreed = _agreed(references, lambda answer: answer.number)
-    known = [Known(answer, asked[answer.number], answer.number, 0) for answer in answers if answer.number in asked]
+    known = [
+        MatchedAnswer(answer, asked[answer.number], answer.number, 0) for answer in answers if answer.number in asked
+    ]
     rows = {each.row for each in known if agreed.get(each.row)}
     delivery.wrong += sorted({each.row for each in known if not _has(each.answer, agreed.get(each.row, {}))})
     is_ordered = all(
-        not out_of_order(Known(a, asked[a.number], a.number, 0) for a in reference if a.number in asked)
+        not out_of_order(MatchedAnswer(a, asked[a.number], a.number, 0) for a in reference if a.number in asked)
         for reference in references
     )
     if is_ordered:
@@ -67,8 +69,8 @@ def _compare_rows(
     newest: dict[tuple[str, int], int] = {}
     for answer in references[0]:
         if answer.number in asked:
-            lane = (answer.key, asked[answer.number].partition)
-            newest[lane] = max(answer.number, newest.get(lane, -1))
+            stream = (answer.key, asked[answer.number].partition)
+            newest[stream] = max(answer.number, newest.get(stream, -1))
     allowed: dict[str, set[int]] = {}
     for (key, _), number in newest.items():
         allowed.setdefault(key, set()).add(number)

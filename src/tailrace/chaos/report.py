@@ -12,7 +12,7 @@ from rich.table import Table
 
 from tailrace._version import __version__
 from tailrace.chaos.pieces import repeat_command
-from tailrace.chaos.result import ChaosResult, Round, told_failures
+from tailrace.chaos.result import ChaosResult, Round, failure_texts
 from tailrace.chaos.workloads import QueryName
 from tailrace.loadtest.machine import describe_machine
 
@@ -51,25 +51,24 @@ def _delivery_table(result: ChaosResult, title: str, queries: list[str]) -> Tabl
 def _figures(result: ChaosResult, query: str) -> dict[str, str]:
     counts = result.queries[query].counts
     times = [each.recovered_s[query] for each in result.rounds_of(query)]
-    keys = counts["keys"]
-
-    def count(name: str) -> str:
-        value = counts[name]
-        return "" if value is None else f"{value:,}"
-
+    keys = counts.keys
     return {
-        "sent": count("sent"),
-        "due": count("due"),
-        "out": count("out"),
-        "lost": count("lost"),
-        "duplicates": count("duplicates"),
-        "unknown": count("unknown"),
-        "out of order": count("out_of_order"),
-        "wrong": count("wrong"),
-        "went back": "" if keys is None else count("regressions"),
-        "last right": "" if keys is None else f"{keys - (counts['wrong_keys'] or 0):,} of {keys:,}",
+        "sent": with_commas(counts.sent),
+        "due": with_commas(counts.due),
+        "out": with_commas(counts.out),
+        "lost": with_commas(counts.lost),
+        "duplicates": with_commas(counts.duplicates),
+        "unknown": with_commas(counts.unknown),
+        "out of order": with_commas(counts.out_of_order),
+        "wrong": with_commas(counts.wrong),
+        "went back": "" if keys is None else with_commas(counts.regressions),
+        "last right": "" if keys is None else f"{keys - counts.wrong_keys:,} of {keys:,}",
         "recovery, s": f"{statistics.median(times):.1f} / {max(times):.1f}" if times else "",
     }
+
+
+def with_commas(count: int | None) -> str:
+    return "" if count is None else f"{count:,}"
 
 
 FAULT_COLUMNS = ("rounds", *COUNTED.values(), "median, s", "most, s", "/min")
@@ -126,8 +125,8 @@ def show(result: ChaosResult, console: Console) -> None:
     for tally in result.queries.values():
         if tally.reference:
             console.print(f"[dim]Your query: {escape(tally.reference)}.[/]", soft_wrap=True)
-    for told in told_failures(result):
-        console.print(f"[red]failed[/] {escape(told)}", soft_wrap=True)
+    for text in failure_texts(result):
+        console.print(f"[red]failed[/] {escape(text)}", soft_wrap=True)
     if result.rounds:
         console.print(faults_table(result))
     console.print(f"[dim]{method(result)}[/]")

@@ -36,7 +36,7 @@ class Round:
     driver_ended: int = 0
     """How often the driver ended by itself and was started again."""
     seconds: float = 0.0
-    """How long the round took, with the calm before the fault."""
+    """How long the round took, with the quiet time before the fault."""
     in_a_row: int = 1
     """The faults, this one included, that hit a query since its last commit; of the query with the most."""
     at_record: int = 0
@@ -54,11 +54,33 @@ class Round:
 
 
 @dataclass(frozen=True)
+class DeliveryCounts:
+    """How many rows there are of each kind; see `Delivery`. None if a kind was not looked for."""
+
+    sent: int
+    due: int
+    out: int
+    lost: int
+    duplicates: int
+    unknown: int
+    out_of_order: int | None
+    wrong: int
+    regressions: int
+    keys: int | None
+    wrong_keys: int
+    timer_duplicates: int | None
+
+    def __add__(self, other: DeliveryCounts) -> DeliveryCounts:
+        names = [each.name for each in dataclasses.fields(self)]
+        return DeliveryCounts(**{name: _sum(getattr(self, name), getattr(other, name)) for name in names})
+
+
+@dataclass(frozen=True)
 class Tally:
     """The figures of one query: counts, and a few of the rows behind each of them."""
 
     promise: str
-    counts: dict[str, int | None]
+    counts: DeliveryCounts
     examples: dict[str, list[Any]]
     broken: list[str]
     """What breaks the promise, in words."""
@@ -71,7 +93,7 @@ class Tally:
         lists = {name: value for name, value in fields.items() if isinstance(value, list)}
         return cls(
             promise.value,
-            fields | {name: len(value) for name, value in lists.items()},
+            DeliveryCounts(**(fields | {name: len(value) for name, value in lists.items()})),
             {name: value[:EXAMPLES] for name, value in lists.items() if value},
             delivery.broken(promise),
             reference,
@@ -80,7 +102,7 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         return Tally(
             self.promise,
-            {name: _sum(count, other.counts.get(name)) for name, count in self.counts.items()},
+            self.counts + other.counts,
             {
                 name: [*self.examples.get(name, []), *other.examples.get(name, [])][:EXAMPLES]
                 for name in self.examples | other.examples
@@ -89,12 +111,16 @@ class Tally:
             self.reference,
         )
 
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Tally:
+        return cls(**(fields | {"counts": DeliveryCounts(**fields["counts"])}))
+
     def to_dict(self) -> dict[str, Any]:
-        told = {"examples": self.examples, "broken": self.broken, "reference": self.reference}
-        return {"promise": self.promise, **self.counts, **told}
+        texts = {"examples": self.examples, "broken": self.broken, "reference": self.reference}
+        return {"promise": self.promise, **dataclasses.asdict(self.counts), **texts}
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
+def _sum(one: int | None, other: int | None) -> Any:
     return other if one is None else one if other is None else one + other
 
 
@@ -126,7 +152,7 @@ class PieceResult:
         return cls(
             ChaosOptions.from_dict(fields["options"]),
             [Round.from_dict(each) for each in fields["rounds"]],
-            {query: Tally(**tally) for query, tally in fields["tallies"].items()},
+            {query: Tally.from_dict(tally) for query, tally in fields["tallies"].items()},
             fields["unavailable"],
             fields["seconds"],
             Path(fields["log"]),
@@ -181,15 +207,15 @@ class ChaosResult:
         return {step: statistics.median(seconds) for step, seconds in times.items() if seconds}
 
 
-def told_failures(result: ChaosResult) -> list[str]:
+def failure_texts(result: ChaosResult) -> list[str]:
     """Each piece that failed: its seed, what is wrong, and the command that repeats it."""
     return [
         f"seed {piece.options.seed}: "
-        + "; ".join([*([piece.failure] if piece.failure else []), *_told_broken(piece)])
+        + "; ".join([*([piece.failure] if piece.failure else []), *_broken_texts(piece)])
         + f"\n  {repeat_command(piece.options)}"
         for piece in result.failures
     ]
 
 
-def _told_broken(piece: PieceResult) -> list[str]:
+def _broken_texts(piece: PieceResult) -> list[str]:
     return [f"{query}: {', '.join(texts)}" for query, texts in piece.broken().items()]

@@ -53,7 +53,7 @@ def run_chaos(options: ChaosOptions, view: ChaosView, folder: Path | None = None
     """Run the pieces that are not done yet.
 
     :param folder: where the state is kept, and where a run that was interrupted is continued. If none is given, a
-        new one beside the logs.
+        new one next to the logs.
     """
     begun = time.monotonic()
     planned = pieces(options)
@@ -78,7 +78,7 @@ def run_chaos(options: ChaosOptions, view: ChaosView, folder: Path | None = None
             if bench is None and piece.yours is None:
                 with view.phase("Starting Apache Kafka"):
                     bench = set_up_bench(planned, log, stack)
-            finished = _run_piece(bench, number, piece, log, view, done, is_over, alone=len(planned) == 1)
+            finished = _run_piece(bench, number, piece, log, view, done, is_over, only_piece=len(planned) == 1)
             result.pieces.append(finished)
             _save(result, folder)
             view.verdict(finished, number + 1, len(planned))
@@ -98,7 +98,7 @@ def _run_piece(
     done: Callable[[Round], None],
     is_over: Callable[[], bool],
     *,
-    alone: bool,
+    only_piece: bool,
 ) -> PieceResult:
     begun = time.monotonic()
     schedule, unavailable = plan(piece)
@@ -132,7 +132,7 @@ def _run_piece(
             tallies = {query: Tally.of(each, piece.promise_of(query), reference) for query, each in found.items()}
             testbed.stop_queries()
     except TailraceError as problem:
-        if alone:
+        if only_piece:
             raise
         failure = f"{problem.code}: {problem.problem}"
     return PieceResult(piece, rounds, tallies, unavailable, time.monotonic() - begun, log, failure)

@@ -41,7 +41,7 @@ class Planned:
 def draw(seed: int, rounds: int, kinds: Sequence[Kind]) -> list[Planned]:
     """The schedule of a seed.
 
-    Kinds come out of a bag that is filled again when it is empty, so that each has its turn however short the run. A
+    Kinds come out of a bag that is filled again when it is empty, so each has its turn however short the run. A
     longer schedule of the same seed begins with the shorter one.
     """
     dice = random.Random(seed)

@@ -18,7 +18,7 @@ def has_state(folder: Path) -> bool:
 
 
 def save(result: ChaosResult, folder: Path) -> None:
-    """Write the state of a run. Whoever reads it sees the old state or the new one, never a part."""
+    """Write the state of a run. A reader sees the old state or the new one, never a part."""
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f"{NAME}.draft"
     state = {
@@ -46,5 +46,6 @@ def _unreadable(file: Path, why: str) -> TailraceError:
     return TailraceError(
         "TAILRACE_NO_CHAOS_STATE",
         f"{file} {why}.",
-        "name the folder that `tailrace chaos` printed when it started, or begin anew with --rounds in another folder.",
+        "name the folder that `tailrace chaos` printed when it started, or start a new run with --rounds in another "
+        "folder.",
     )

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from tailrace.chaos import report
 from tailrace.chaos.pieces import repeat_command
-from tailrace.chaos.result import ChaosResult
+from tailrace.chaos.report import with_commas
+from tailrace.chaos.result import ChaosResult, DeliveryCounts
 from tailrace.loadtest.machine import describe_machine
 
 NAME = "summary.md"
-COUNTS = ("sent", "out", "lost", "duplicates", "unknown", "wrong", "out_of_order")
 QUERY_HEAD = (
     "query",
     "promise",
     "rounds",
-    *(name.replace("_", " ") for name in COUNTS),
+    *("sent", "out", "lost", "duplicates", "unknown", "wrong", "out of order"),
     "wrong last records",
     "timers' duplicates",
     "kept",
@@ -45,11 +45,9 @@ def _sections(result: ChaosResult) -> Iterable[str]:
                 f"`{query}`",
                 tally.promise,
                 len(result.rounds_of(query)),
-                *(_count(tally.counts[name]) for name in COUNTS),
-                f"{_count(tally.counts['wrong_keys'])} of {_count(tally.counts['keys'])}"
-                if tally.counts["keys"] is not None
-                else "",
-                _count(tally.counts["timer_duplicates"]),
+                *(with_commas(count) for count in _shown(tally.counts)),
+                "" if tally.counts.keys is None else f"{tally.counts.wrong_keys:,} of {tally.counts.keys:,}",
+                with_commas(tally.counts.timer_duplicates),
                 "**no**" if tally.broken else "yes",
             )
             for query, tally in result.queries.items()
@@ -70,14 +68,15 @@ def _sections(result: ChaosResult) -> Iterable[str]:
     if not result.failures:
         yield "None."
     for piece in result.failures:
-        told = [*([piece.failure] if piece.failure else [])]
-        told += [f"`{query}`: {', '.join(texts)}" for query, texts in piece.broken().items()]
-        lines = "\n".join(f"- {text}" for text in told)
+        texts = [*([piece.failure] if piece.failure else [])]
+        texts += [f"`{query}`: {', '.join(wrong)}" for query, wrong in piece.broken().items()]
+        lines = "\n".join(f"- {text}" for text in texts)
         yield f"Seed {piece.options.seed}:\n\n{lines}\n\n```shell\n{repeat_command(piece.options)}\n```"
 
 
-def _count(count: int | None) -> str:
-    return "" if count is None else f"{count:,}"
+def _shown(counts: DeliveryCounts) -> tuple[int | None, ...]:
+    found = (counts.lost, counts.duplicates, counts.unknown, counts.wrong, counts.out_of_order)
+    return (counts.sent, counts.out, *found)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tailrace._process.machine_load import stretched
 from tailrace.chaos._events import Event
 from tailrace.chaos.driver import Driver
-from tailrace.chaos.load import Load
+from tailrace.chaos.load import LoadGenerator
 from tailrace.chaos.output_watcher import OutputWatcher
 from tailrace.chaos.own_queries import OwnQueries
 from tailrace.chaos.proxy import TcpProxy
@@ -34,7 +35,7 @@ class Testbed:
     bootstrap_servers: str
     queries: tuple[str, ...]
     driver: Driver
-    load: Load
+    load: LoadGenerator
     watcher: OutputWatcher
     outputs: dict[str, tuple[str, ...]]
     """Each query's output topics."""
@@ -93,7 +94,7 @@ class Testbed:
         return None if self.flowing_since(query) is not None else code()
 
     def start(self) -> bool:
-        """Whether every query gives rows. A driver of an earlier piece goes on with the new queries."""
+        """Whether every query gives rows. The driver of an earlier piece runs the new queries."""
         begun = time.monotonic()
         self.load.start()
         if not self.driver.is_running:
@@ -137,9 +138,9 @@ class Testbed:
         return self.watcher.flowing_since(query, self.load.partitions)
 
     def _until(self, condition: Callable[[], bool], within_s: float = FLOWING_WITHIN_S) -> bool:
-        deadline = time.monotonic() + within_s
+        begun = time.monotonic()
         while not condition():
-            if time.monotonic() > deadline:
+            if time.monotonic() - begun > stretched(within_s):
                 return False
             self.start_again_if_ended()
             self.pause(LOOK_EVERY_S)

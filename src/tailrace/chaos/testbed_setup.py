@@ -1,4 +1,4 @@
-"""Sets up broker, proxy and driver once for a run, and topics, load and queries anew for each of its pieces."""
+"""Sets up broker, proxy and driver once for a run, and new topics, load and queries for each of its pieces."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from tailrace._broker.ports import HOST
 from tailrace._spark import maven
 from tailrace.chaos._events import Event
-from tailrace.chaos._settings import Settings, checkpoint_of
+from tailrace.chaos._settings import DriverSettings, checkpoint_of
 from tailrace.chaos.driver import Driver
 from tailrace.chaos.faults import MOST_PARTITIONS
-from tailrace.chaos.load import Encode, Load
+from tailrace.chaos.load import Encode, LoadGenerator
 from tailrace.chaos.options import ChaosOptions, UsersQuery
 from tailrace.chaos.output_watcher import OutputWatcher, Watched
 from tailrace.chaos.own_queries import OwnQueries
@@ -54,7 +54,7 @@ def set_up_bench(pieces: list[ChaosOptions], log: Path, stack: ExitStack) -> Ben
     variant, slots = DriverVariant(), max(map(_slots, pieces))
 
     def command() -> list[str]:
-        settings = Settings(
+        settings = DriverSettings(
             # Twice as many slots as needed: a query that starts again may find its old tasks still at work.
             master=f"local-cluster[{EXECUTORS},{slots},1024]" if variant.on_cluster else f"local[{EXECUTORS * slots}]",
             bootstrap_servers=f"{HOST}:{proxy.port}",
@@ -158,8 +158,8 @@ def set_up_users_query(yours: UsersQuery, options: ChaosOptions, log: Path, stac
 
 def _load(
     bootstrap_servers: str, topic: str, partitions: int, encode: Encode, options: ChaosOptions, stack: ExitStack
-) -> Load:
-    load = Load(bootstrap_servers, topic, rate=options.rate, partitions=partitions, encode=encode)
+) -> LoadGenerator:
+    load = LoadGenerator(bootstrap_servers, topic, rate=options.rate, partitions=partitions, encode=encode)
     stack.callback(load.abandon)
     return load
 

@@ -87,11 +87,11 @@ class ChaosView:
         """What came of a piece; only failures on the terminal, where the bar shows the rest."""
         name = f"Piece {number} of {total} (seed {piece.options.seed}, {', '.join(piece.options.queries)})"
         if not piece.is_good:
-            told = [
+            texts = [
                 *([piece.failure] if piece.failure else []),
-                *(t for texts in piece.broken().values() for t in texts),
+                *(text for wrong in piece.broken().values() for text in wrong),
             ]
-            self.console.print(f"[red]{name}:[/] {escape('; '.join(told))}", soft_wrap=True)
+            self.console.print(f"[red]{name}:[/] {escape('; '.join(texts))}", soft_wrap=True)
             self.console.print(f"  {escape(repeat_command(piece.options))}", soft_wrap=True)
         elif total > 1 and not self.console.is_terminal:
             self.console.print(f"{name}: every promise kept, {piece.seconds:.0f} s", soft_wrap=True)

@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from tailrace.chaos import adversaries
+from tailrace.chaos import hard_queries
 
 EXACTLY_ONCE_SINK = "tailrace-kafka"
 SINKS = ("kafka", EXACTLY_ONCE_SINK)
 # So many records, at the usual rate about three seconds, lie between the two of a pair: often an epoch ends in between.
-# No multiple of 2, 3 or 4, so that the two are in different partitions.
+# No multiple of 2, 3 or 4, so the two are in different partitions.
 PARTNER = 301
 
 
@@ -142,15 +142,15 @@ WORKLOADS = {
     "processor": Workload(processor),
     "session": Workload(session),
     "join": Workload(join, readings=2),
-    "extremes": Workload(adversaries.extremes),
-    "firsts": Workload(adversaries.firsts),
-    "timers": Workload(adversaries.timers, once=False),
-    "two-shuffles": Workload(adversaries.two_shuffles, shuffles=2, row_field="id", once=False),
-    "two-sources": Workload(adversaries.two_sources, readings=2, row_field="row"),
-    "compacted": Workload(adversaries.compacted, shuffles=0, once=False, compacted=True),
-    "compacted-extremes": Workload(adversaries.extremes, once=False, compacted=True),
-    "shared": Workload(adversaries.shared, parts=("a", "b")),
-    "changing": Workload(adversaries.changing, shuffles=0, once=False, versions=len(adversaries.PARTS_OF_VERSION)),
+    "extremes": Workload(hard_queries.extremes),
+    "firsts": Workload(hard_queries.firsts),
+    "timers": Workload(hard_queries.timers, once=False),
+    "two-shuffles": Workload(hard_queries.two_shuffles, shuffles=2, row_field="id", once=False),
+    "two-sources": Workload(hard_queries.two_sources, readings=2, row_field="row"),
+    "compacted": Workload(hard_queries.compacted, shuffles=0, once=False, compacted=True),
+    "compacted-extremes": Workload(hard_queries.extremes, once=False, compacted=True),
+    "shared": Workload(hard_queries.shared, parts=("a", "b")),
+    "changing": Workload(hard_queries.changing, shuffles=0, once=False, versions=len(hard_queries.PARTS_OF_VERSION)),
 }
 # What runs unless others are asked for: figures of one release can be compared with those of another.
 USUAL = ("stateless", "python", "aggregation", "dedup")

@@ -33,6 +33,7 @@ def check(query: Query, *, from_micro_batch: bool = False) -> Verdict:
 
 
 def verdict_on(facts: Facts, spark: SparkSession, *, from_micro_batch: bool = False) -> Verdict:
+    # Not in RULES: only a user who asks for it wants to know what changes.
     rules = (*RULES, migration.changes) if from_micro_batch else RULES
     findings = [finding for rule in rules for finding in rule(facts)]
     return Verdict(facts.name, in_order(_relaxed(findings, _warn_only(spark))), facts.shape)

@@ -86,10 +86,11 @@ class Settings:
 
     @classmethod
     def of(cls, spark: SparkSession) -> Settings:
-        return _SessionSettings(spark)
+        """All of them at once: a rule must not ask the JVM."""
+        return cls(json.loads(preflight_of(spark).settingsOf(spark._jsparkSession)))
 
     def given(self, key: str) -> str | None:
-        """The value, if somebody has set one."""
+        """The value, if one is set."""
         return self._given.get(key)
 
     def get(self, key: str, default: str) -> str:
@@ -97,16 +98,6 @@ class Settings:
 
     def is_on(self, key: str) -> bool:
         return self.get(key, "false").strip().lower() == "true"
-
-
-class _SessionSettings(Settings):
-    def __init__(self, spark: SparkSession) -> None:
-        super().__init__({})
-        self._spark = spark
-
-    def given(self, key: str) -> str | None:
-        conf: Any = self._spark._jsparkSession.conf()
-        return str(conf.get(key)) if conf.contains(key) else self._spark.sparkContext.getConf().get(key)
 
 
 def facts_of(

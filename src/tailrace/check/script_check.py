@@ -1,4 +1,4 @@
-"""Checks the queries of a script, each beside those that it started before."""
+"""Checks the queries of a script, each together with those that it started earlier."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tailrace._spark.settings import required_value_of
-from tailrace._spark.slots import cancelled_tasks, free_slots
+from tailrace._spark.slots import canceled_tasks, free_slots
 from tailrace.check.slots import ended_queries
 from tailrace.errors import NotReadyError
 
@@ -21,7 +21,7 @@ POLL_S = 0.05
 
 
 def wait_for_slots(spark: SparkSession, needed: int | None) -> None:
-    """Return as soon as `needed` slots are free, or no cancelled task holds one.
+    """Return as soon as `needed` slots are free, or no canceled task holds one.
 
     Raises a NotReadyError after spark.tailrace.start.slotWait. Tasks of jobs that still run are not waited for: the
     check counts the slots that other queries hold.
@@ -30,7 +30,7 @@ def wait_for_slots(spark: SparkSession, needed: int | None) -> None:
         return
     wait_s = _wait_s(spark)
     deadline = time.monotonic() + wait_s
-    while free_slots(spark) < needed and (held_by := cancelled_tasks(spark)):
+    while free_slots(spark) < needed and (held_by := canceled_tasks(spark)):
         if time.monotonic() > deadline:
             raise _not_released(held_by, needed, wait_s)
         time.sleep(POLL_S)
@@ -44,7 +44,7 @@ def _wait_s(spark: SparkSession) -> float:
 def _not_released(held_by: dict[str, int], needed: int, wait_s: float) -> NotReadyError:
     where = ", ".join(f"{count} on executor {executor}" for executor, count in held_by.items())
     names = ended_queries()
-    whose = f"a stopped query ({', '.join(names)})" if names else "a stopped query or a cancelled job"
+    whose = f"a stopped query ({', '.join(names)})" if names else "a stopped query or a canceled job"
     return NotReadyError(
         "TAILRACE_SLOTS_NOT_RELEASED",
         f"tasks of {whose} still hold their slots after {wait_s:g} s ({where}), and the new query needs {needed}.",

@@ -116,4 +116,4 @@ def _log_once(verdict: Verdict) -> None:
             if finding not in _logged:
                 _logged.add(finding)
                 fix = f" Fix: {finding.fix}" if finding.fix else ""
-                logger.log(level, "[%s] %s: %s%s", finding.code, finding.place, finding.detail, fix)
+                logger.log(level, "[%s] %s: %s%s", finding.code, finding.heading, finding.detail, fix)

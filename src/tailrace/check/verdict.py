@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailrace.check.description import QueryShape
-from tailrace.contract.findings import Finding, Severity, gravest_first
+from tailrace.contract.findings import Finding, Severity, most_severe_first
 from tailrace.errors import QueryRefusedError
 
 SIGNS = {Severity.BLOCKING: "✗", Severity.WARNING: "!", Severity.NOTE: "·"}
@@ -45,7 +45,7 @@ class Verdict:
         raise QueryRefusedError(
             "TAILRACE_CHECK_FAILED",
             f"{len(reasons)} reasons keep this query from running in Real-Time Mode:\n"
-            + "\n".join(f"- [{one.code}] {one.place}: {one.detail}" for one in reasons),
+            + "\n".join(f"- [{one.code}] {one.heading}: {one.detail}" for one in reasons),
             "\n".join(["", *(f"- {one.title}: {one.fix}" for one in reasons)]),
         )
 
@@ -70,7 +70,7 @@ class Verdict:
         if self.shape.stages:
             lines.append(f"  task slots: {self.shape.arithmetic}")
         for finding in self.findings:
-            lines.append(f"{SIGNS[finding.severity]} {finding.code}  {finding.place}")
+            lines.append(f"{SIGNS[finding.severity]} {finding.code}  {finding.heading}")
             lines.append(f"    {finding.detail}")
             if finding.fix:
                 lines.append(f"    Fix: {finding.fix}")
@@ -92,5 +92,5 @@ class Verdict:
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The gravest first; equal findings once."""
-    return tuple(gravest_first(dict.fromkeys(findings)))
+    """The most severe first; equal findings once."""
+    return tuple(most_severe_first(dict.fromkeys(findings)))

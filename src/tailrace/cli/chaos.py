@@ -15,7 +15,7 @@ from tailrace._process.console import SafeConsole, console
 from tailrace.chaos import ChaosOptions, ChaosView, UsersQuery, report, run_chaos
 from tailrace.chaos.faults import FAULTS
 from tailrace.chaos.pieces import pieces
-from tailrace.chaos.result import told_failures
+from tailrace.chaos.result import failure_texts
 from tailrace.chaos.run import plan
 from tailrace.chaos.state_file import has_state, load
 from tailrace.chaos.workloads import SINKS, USUAL, WORKLOADS
@@ -54,7 +54,8 @@ def chaos(
     arguments: Annotated[list[str] | None, typer.Argument(help="The script's own arguments.")] = None,
     rounds: Annotated[int, typer.Option(min=0, help="Number of faults.")] = 20,
     piece: Annotated[
-        int, typer.Option(min=1, help="Compare output with input after this many rounds, then start anew.")
+        int,
+        typer.Option(min=1, help="Compare output with input after this many rounds, then continue with fresh topics."),
     ] = ChaosOptions.piece,
     resume: Annotated[
         Path | None,
@@ -138,7 +139,7 @@ def chaos(
     if result.failures:
         raise TailraceError(
             "TAILRACE_GUARANTEE_BROKEN",
-            "\n".join(told_failures(result)),
+            "\n".join(failure_texts(result)),
             f"repeat a failure with the command below it; logs and summary are in {result.folder}",
         )
 

@@ -14,7 +14,7 @@ from tailrace.check.script_check import ScriptQueries, check_script
 from tailrace.check.verdict import SIGNS
 from tailrace.contract.findings import Severity
 
-COLOURS = {Severity.BLOCKING: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+COLORS = {Severity.BLOCKING: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 CLEAR, BLOCKED = 0, 1
 
 
@@ -51,17 +51,17 @@ def check(
 def _show(found: ScriptQueries) -> None:
     output = SafeConsole(highlight=False)
     for verdict in found.verdicts:
-        colour = "red" if verdict.blocked else "green"
-        output.print(f"[bold]{escape(verdict.title)}[/]: [{colour}]{verdict.summary}[/]", soft_wrap=True)
+        color = "red" if verdict.blocked else "green"
+        output.print(f"[bold]{escape(verdict.title)}[/]: [{color}]{verdict.summary}[/]", soft_wrap=True)
         if verdict.shape.stages:
             output.print(f"  task slots: {verdict.shape.arithmetic}", soft_wrap=True)
         for finding in verdict.findings:
-            head = f"[{COLOURS[finding.severity]}]{SIGNS[finding.severity]} {finding.code}[/]"
-            output.print(f"{head}  {escape(finding.place)}", soft_wrap=True)
+            head = f"[{COLORS[finding.severity]}]{SIGNS[finding.severity]} {finding.code}[/]"
+            output.print(f"{head}  {escape(finding.heading)}", soft_wrap=True)
             output.print(f"    {escape(finding.detail)}", soft_wrap=True)
             if finding.fix:
                 output.print(f"    [bold]Fix:[/] {escape(finding.fix)}", soft_wrap=True)
         output.print()
     for line in found.micro_batch:
-        told = f"{line}: micro-batch, not checked; --from-microbatch shows what would change."
-        output.print(escape(told), soft_wrap=True)
+        text = f"{line}: micro-batch, not checked; --from-microbatch shows what would change."
+        output.print(escape(text), soft_wrap=True)

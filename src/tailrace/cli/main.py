@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import signal
 import sys
-from collections.abc import Callable
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -15,19 +13,21 @@ from rich.markup import escape
 from tailrace._process.console import console
 from tailrace._process.redaction import hide_in_text
 from tailrace._version import __version__
+from tailrace.cli.bench import bench
 from tailrace.cli.chaos import chaos
 from tailrace.cli.check import check
 from tailrace.cli.demo import demo
 from tailrace.cli.doctor import doctor
 from tailrace.cli.drain import drain
 from tailrace.cli.explain import explain
+from tailrace.cli.interruptible import interruptible
 from tailrace.cli.kafka import kafka
 from tailrace.cli.run import RunCommand, run
 from tailrace.cli.size import size
 from tailrace.cli.top import top
 from tailrace.errors import TailraceError
 
-FAILED, INTERRUPTED = 1, 130
+FAILED = 1
 # Arguments after the script's name belong to the script.
 SCRIPT_ARGUMENTS = {"allow_interspersed_args": False}
 
@@ -40,29 +40,16 @@ app = typer.Typer(
 )
 
 
-def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """Ctrl-C ends a command with the exit code that shells expect."""
-
-    @functools.wraps(command)
-    def run(*arguments: Any, **options: Any) -> None:
-        try:
-            command(*arguments, **options)
-        except KeyboardInterrupt:
-            console.print("Stopped.")
-            raise typer.Exit(INTERRUPTED) from None
-
-    return run
-
-
-app.command(context_settings=SCRIPT_ARGUMENTS)(_interruptible(chaos))
-app.command(context_settings=SCRIPT_ARGUMENTS)(_interruptible(check))
-app.command()(_interruptible(demo))
-app.command()(_interruptible(doctor))
-app.command()(_interruptible(drain))
-app.command(context_settings=SCRIPT_ARGUMENTS)(_interruptible(explain))
-app.command(cls=RunCommand, context_settings=SCRIPT_ARGUMENTS)(_interruptible(run))
-app.command()(_interruptible(size))
-app.command()(_interruptible(top))
+app.command(context_settings=SCRIPT_ARGUMENTS)(interruptible(chaos))
+app.command(context_settings=SCRIPT_ARGUMENTS)(interruptible(check))
+app.command()(interruptible(demo))
+app.command()(interruptible(doctor))
+app.command()(interruptible(drain))
+app.command(context_settings=SCRIPT_ARGUMENTS)(interruptible(explain))
+app.command(cls=RunCommand, context_settings=SCRIPT_ARGUMENTS)(interruptible(run))
+app.command()(interruptible(size))
+app.command()(interruptible(top))
+app.add_typer(bench, name="bench")
 app.add_typer(kafka, name="kafka")
 
 

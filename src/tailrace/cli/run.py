@@ -19,7 +19,7 @@ from tailrace.supervise.run.health_server import HealthServer
 from tailrace.supervise.run.restarts import Restarts
 from tailrace.supervise.run.status import Status
 from tailrace.supervise.run.submit import command_of, conf_of, environment_of
-from tailrace.supervise.run.supervisor import Order, Supervisor
+from tailrace.supervise.run.supervisor import RunOptions, Supervisor
 
 TAKEN_APART = "tailrace.run.arguments"
 
@@ -92,7 +92,7 @@ def run(
     require_java()
     require_web()
     conf = conf_of(given)
-    order = Order(
+    options = RunOptions(
         script=str(script),
         command=command_of(given),
         environment=lambda folder: environment_of(folder, conf),
@@ -105,9 +105,9 @@ def run(
     )
     status = Status()
     health = HealthServer(status, health_host, health_port)
-    _say(f"Health: {health.url}/health   Log: {order.log}")
+    _say(f"Health: {health.url}/health   Log: {options.log}")
     try:
-        raise typer.Exit(Supervisor(order, status, _say).run())
+        raise typer.Exit(Supervisor(options, status, _say).run())
     finally:
         health.stop()
 

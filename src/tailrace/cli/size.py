@@ -48,7 +48,7 @@ def size(
         float | None,
         typer.Option(help="Pause at an epoch boundary, in milliseconds.", show_default="an estimate"),
     ] = None,
-    utilisation: Annotated[float, typer.Option(help="Target utilisation of the cores, from 0 to 1.")] = 0.5,
+    utilization: Annotated[float, typer.Option(help="Target utilization of the cores, from 0 to 1.")] = 0.5,
     cores_per_executor: Annotated[int, typer.Option(help="Task slots per executor.")] = 4,
     recovery_s: Annotated[float, typer.Option(help="Seconds a replay after a failure may take.")] = 60.0,
     plot: Annotated[
@@ -69,7 +69,7 @@ def size(
         "state_bytes_per_key": state_bytes_per_key,
         "row_bytes": row_bytes,
         "boundary_ms": boundary_ms,
-        "utilisation": utilisation,
+        "utilization": utilization,
         "cores_per_executor": cores_per_executor,
         "max_recovery_s": recovery_s,
     }

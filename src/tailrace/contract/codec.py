@@ -181,7 +181,7 @@ def _enum_decoder(kind: type[enum.Enum]) -> Decoder:
 
 
 def _plain_decoder(kind: type) -> Decoder:
-    # JSON writes 1.0 as it likes; a bool is an int to Python, and to nobody else.
+    # JSON writes 1.0 as it likes; only Python takes a bool for an int.
     accepted = (int, float) if kind is float else (kind,)
 
     def decode_plain(value: Any, path: str) -> Any:

@@ -30,7 +30,7 @@ class Drained:
 
 @dataclass(frozen=True)
 class DrainRequest:
-    """Drain the query of that name or id, or all of them, within so many seconds."""
+    """Drain the query of that name or id, or all of them, within `timeout_s`."""
 
     query: str | None
     timeout_s: float

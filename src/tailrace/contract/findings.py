@@ -37,7 +37,7 @@ class Finding:
     """The user's own `file:line`, if it is known."""
 
     @property
-    def place(self) -> str:
+    def heading(self) -> str:
         """The title and, if known, the line."""
         return f"{self.title} ({self.line})" if self.line else self.title
 
@@ -59,7 +59,7 @@ def note(code: str, title: str, detail: str, fix: str = "", line: str | None = N
     return Finding(code, Severity.NOTE, title, detail, fix, line)
 
 
-def gravest_first(findings: Iterable[Finding]) -> list[Finding]:
+def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
     """Findings of the same severity keep their order."""
     order = list(Severity)
     return sorted(findings, key=lambda finding: order.index(finding.severity))

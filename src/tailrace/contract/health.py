@@ -11,11 +11,16 @@ READY = frozenset({"ready", "lagging"})
 
 @dataclass(frozen=True)
 class Health:
-    """`status` is that of the worst query; `queries` has the names by status, `errors` the failures by name."""
+    """`status` is that of the worst query, or "idle" without any. A supervisor also says "unknown" while no application
+    runs, and "no answer" if it has not answered for a while."""
 
     status: str
     queries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The names by status."""
     errors: Mapping[str, str] = field(default_factory=dict)
+    """Why a query failed, by name."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why a query is still starting, by name."""
 
     @property
     def is_ready(self) -> bool:

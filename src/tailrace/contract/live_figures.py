@@ -141,6 +141,15 @@ class WarmupChanged(Tagged):
 
 
 @dataclass(frozen=True)
+class EpochBegun(Tagged):
+    """An epoch has begun, while the one before was still running; if not, `reason` says why."""
+
+    run: str
+    epoch: int
+    reason: str | None
+
+
+@dataclass(frozen=True)
 class EpochLaunched(Tagged):
     run: str
     epoch: int
@@ -184,6 +193,7 @@ QueryEvent = (
     | QueryPlanned
     | ReadingStarted
     | WarmupChanged
+    | EpochBegun
     | EpochLaunched
     | EpochFinished
     | EpochCommitted

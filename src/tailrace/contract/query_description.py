@@ -181,7 +181,7 @@ class QueryDescription:
     stateful: bool
     state: tuple[StateDescription, ...]
     state_before_union: tuple[PluginRefusal, ...]
-    """For each stateful operator whose rows go on into a union."""
+    """For each stateful operator whose rows flow into a union."""
     stream_joins: tuple[StreamJoin, ...]
     identity_obstacles: tuple[PluginRefusal, ...]
     """Why the exactly-once sink could not recognize the query's rows after a failure."""

@@ -161,6 +161,10 @@ class Boundary:
     epoch: int
     pause_ms: float
     parts_ms: PauseParts | None
+    overlapped: bool
+    """The next epoch began while this one was still running."""
+    reason: str | None
+    """Why it did not; None if it did, or if that is not known."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,10 @@ class BoundaryPause:
     max_ms: float
     last_ms: float
     parts_ms: PauseParts | None
+    overlapped: int
+    """At how many of these boundaries the next epoch began before the one before it had ended."""
+    reason: str | None
+    """Why it did not at the last boundary where it did not."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +199,8 @@ class QueryFigures:
     run_id: str
     name: str | None
     status: QueryStatus
+    starting_reason: str | None
+    """Why the query is still starting; None if it is not."""
     error: str | None
     started_at: float
     ended_at: float | None

@@ -13,6 +13,8 @@ class SupportEntry:
     name: str
     class_name: str
     supported: bool
+    overlaps: bool
+    """An epoch with it can begin while the one before still runs."""
     note: str
     reason: str
     fix: str

@@ -68,7 +68,7 @@ def _server() -> ModuleType:
 
 
 def __getattr__(name: str) -> object:
-    # The class lives beside the web server, whose packages an application without a dashboard does not have.
+    # The class lives next to the web server, whose packages an application without a dashboard does not have.
     if name == "Dashboard":
         return _server().Dashboard
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,16 +18,16 @@ from tailrace.errors import TailraceError
 LONGEST_BODY = 10_000
 
 Drain = Callable[[str | None, float], list[Drained]]
-"""Drains the query of that name or id, or all of them, within so many seconds."""
+"""Drains the query of that name or id, or all of them, within this many seconds."""
 
 
 class Control:
-    """Drains queries for whoever knows the token. A page elsewhere in the user's browser does not."""
+    """Drains queries for clients that know the token. A page elsewhere in the user's browser does not."""
 
     def __init__(self, drain: Drain, token: str) -> None:
         self._drain = drain
         self._token = token
-        # One at a time: whoever asks again meanwhile waits for the first answer.
+        # One at a time: another request waits for the first answer.
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tailrace-drain")
 
     async def drain(self, request: Request) -> DrainAnswer:
@@ -55,7 +55,7 @@ async def _asked(request: Request) -> DrainRequest:
     async for part in request.stream():
         body += part
         if len(body) > LONGEST_BODY:
-            raise HTTPException(413, "that is too long")
+            raise HTTPException(413, "the request body is too large")
     try:
         asked = decode(DrainRequest, {"query": None, "timeout_s": 60.0, **parsed(body or b"{}")})
         require_seconds("timeout_s", asked.timeout_s)

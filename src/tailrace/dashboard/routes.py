@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from tailrace._process.redaction import hide_in_text
 from tailrace.contract.codec import encode
+from tailrace.contract.errors import ErrorAnswer
 from tailrace.contract.snapshot import History, Snapshot
 from tailrace.dashboard.control import Control
 from tailrace.dashboard.metrics import exposition
@@ -59,7 +60,7 @@ def routes(monitor: Monitor, threads: ThreadPoolExecutor, control: Control | Non
         if name not in assets:
             raise HTTPException(404, f"there is no file {name!r}")
         content, media_type = assets[name]
-        # Asked for anew each time, but sent only when it changed: no stale page after an upgrade.
+        # Requested each time, but sent only when it changed: no stale page after an upgrade.
         headers = {"cache-control": "no-cache", "etag": f'"{crc32(content):08x}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
@@ -87,16 +88,11 @@ def routes(monitor: Monitor, threads: ThreadPoolExecutor, control: Control | Non
     async def health(request: Request) -> Response:
         strict = request.query_params.get("strict", "0") not in ("", "0", "false")
         found = await aside(lambda: health_of(monitor.snapshot()))
-        body: dict[str, Any] = {"status": found.status}
-        if found.queries:
-            body["queries"] = found.queries
-        if found.errors:
-            body["errors"] = found.errors
-        return json_response(body, found.http_status(strict=strict))
+        return json_response(encode(found), found.http_status(strict=strict))
 
     async def drain(request: Request) -> Response:
         if control is None:
-            raise HTTPException(404, "this server only shows figures")
+            raise HTTPException(404, "this dashboard cannot drain queries")
         return json_response(encode(await control.drain(request)))
 
     return Starlette(
@@ -115,13 +111,13 @@ def routes(monitor: Monitor, threads: ThreadPoolExecutor, control: Control | Non
 
 async def refusal(_request: Request, reason: Exception) -> Response:
     assert isinstance(reason, HTTPException)
-    return json_response({"error": reason.detail}, reason.status_code, headers=reason.headers)
+    return json_response(encode(ErrorAnswer(reason.detail)), reason.status_code, headers=reason.headers)
 
 
 async def failure(_request: Request, reason: Exception) -> Response:
     # The page asks each second: what it shows is enough, the trace is for those who look for it.
     logger.debug("a request failed", exc_info=reason)
-    return json_response({"error": hide_in_text(first_line(f"{type(reason).__name__}: {reason}"))}, 500)
+    return json_response(encode(ErrorAnswer(hide_in_text(first_line(f"{type(reason).__name__}: {reason}")))), 500)
 
 
 def json_response(value: Any, status: int = 200, headers: Any = None) -> Response:

@@ -26,7 +26,7 @@ THREAD_NAME = "tailrace-dashboard"
 STARTS_WITHIN_S = 10
 REQUESTS_MAY_END_WITHIN_S = 1
 
-# The page brings all it needs; whatever else a browser is made to load or run comes from somebody else.
+# The page brings all it needs; whatever else a browser is made to load or run is foreign.
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -76,7 +76,7 @@ class Dashboard:
     @property
     def url(self) -> str:
         """The page's address."""
-        # A wildcard is no address to go to; whoever asked for it means to come from another machine.
+        # A wildcard is no address to go to; a user who asks for it means to come from another machine.
         host = socket.gethostname() if is_wildcard(self.host) else self.host
         return f"http://[{host}]:{self.port}/" if ":" in host else f"http://{host}:{self.port}/"
 

@@ -16,7 +16,7 @@ from tailrace.errors import TailraceError
 #: What the model looks at; the query computes the same columns on the stream.
 FEATURES = ("amount", "abroad", "payments_this_minute", "spent_this_minute")
 
-# Far from the numbers of the payments that are scored, so the model cannot memorise those.
+# Far from the numbers of the payments that are scored, so the model cannot memorize those.
 FIRST_FOR_TRAINING = 10**9
 PAYMENTS_FOR_TRAINING = 30_000
 PAYMENTS_PER_MINUTE = 12_000

@@ -37,8 +37,10 @@ def _pause(result: DemoResult) -> str:
     """Warm and cold pauses separately: a JVM's first boundaries are not typical."""
     if result.pause is None:
         return ""
-    cold = f", and {result.cold_pauses_ms[0]:,.0f} ms at the very first of a cold JVM" if result.cold_pauses_ms else ""
-    return f" Nothing is read between epochs for {pause_in_words(result.pause)}{cold}."
+    warm = f" Nothing is read between epochs for {pause_in_words(result.pause)}."
+    if not result.cold_pauses_ms:
+        return warm
+    return f"{warm} It was {result.cold_pauses_ms[0]:,.0f} ms at the very first of a cold JVM."
 
 
 def table(result: DemoResult) -> Table:
@@ -52,7 +54,7 @@ def table(result: DemoResult) -> Table:
     ratios = speed_up(result)
     if ratios:
         drawn.add_section()
-        drawn.add_row("times lower", *[f"{ratios[name]:.0f}×" if name in ratios else "" for name in LABELS])
+        drawn.add_row("improvement", *[f"{ratios[name]:.0f}×" if name in ratios else "" for name in LABELS])
     return drawn
 
 
@@ -79,7 +81,7 @@ def to_dict(result: DemoResult, plot: Path | None) -> dict[str, Any]:
         "reports": {mode.value: report.to_dict() for mode, report in result.reports.items()},
         "pause": encode(result.pause),
         "cold_pauses_ms": [round(pause, 1) for pause in result.cold_pauses_ms],
-        "times_lower": {name: round(ratio, 2) for name, ratio in speed_up(result).items()},
+        "improvement": {name: round(ratio, 2) for name, ratio in speed_up(result).items()},
         "plot": str(plot) if plot else None,
         "spark_log": str(result.spark_log),
     }

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.markup import escape
 
 from tailrace._process.console import console, working
+from tailrace._process.machine_load import stretched
 from tailrace._process.paths import log_file
 from tailrace._spark import maven
 from tailrace._spark.logged_session import start_with_log
@@ -38,6 +39,7 @@ SHUFFLE_PARTITIONS = 2
 SLOTS = PARTITIONS + SHUFFLE_PARTITIONS + 1
 SHORTEST_EPOCH_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
 WARM_UP_EPOCHS = 8
+OUTPUT_WITHIN_S = 90
 WARM_UP_S = 8
 STOPPED_WITHIN_S = 20
 SECONDS_OF_A_KEPT_EPOCH = 60
@@ -124,7 +126,7 @@ def _show_dashboard(spark: SparkSession, stack: ExitStack) -> None:
 class _Topics:
     """Fresh topics for each query, deleted together at the end.
 
-    They are not deleted as soon as their query stops: a reader that is being cancelled would wait a minute for a
+    They are not deleted as soon as their query stops: a reader that is being canceled would wait a minute for a
     deleted topic, and hold its task slot meanwhile.
     """
 
@@ -167,7 +169,9 @@ class _Run:
         seconds = self.options.seconds_of(mode)
         with self._query(epoch) as (query, load):
             check = _raise_if_failed(query)
-            load.wait_for_output(timeout_s=90, records=WARM_UP_S * self.options.rate // 2, check=check)
+            load.wait_for_output(
+                timeout_s=stretched(OUTPUT_WITHIN_S), records=WARM_UP_S * self.options.rate // 2, check=check
+            )
             with view.measuring(mode.value, seconds) as load.on_snapshot:
                 report = load.measure(seconds=seconds, check=check)
             if mode is not Mode.REAL_TIME:
@@ -194,14 +198,16 @@ class _Run:
         if mode is Mode.MICRO_BATCH:
             with self._query(None) as (query, load):
                 records = WARM_UP_S * self.options.rate
-                load.wait_for_output(timeout_s=90, records=records, check=_raise_if_failed(query))
+                load.wait_for_output(
+                    timeout_s=stretched(OUTPUT_WITHIN_S), records=records, check=_raise_if_failed(query)
+                )
             return
         # The first boundaries in a cold JVM take seconds; epochs of one second get past many of them quickly.
         self.spark.conf.set(SHORTEST_EPOCH_KEY, "1000")
         try:
             with self._query("1 second") as (query, load):
                 check = _raise_if_failed(query)
-                load.wait_for_output(timeout_s=90, check=check)
+                load.wait_for_output(timeout_s=stretched(OUTPUT_WITHIN_S), check=check)
                 wait_for_epochs(query, WARM_UP_EPOCHS, check=check)
                 boundaries = latency(query).figures.boundaries
                 self.cold_pauses_ms = tuple(boundary.pause_ms for boundary in boundaries)

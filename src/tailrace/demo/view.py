@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tailrace._process.console import working
-from tailrace.loadtest import Snapshot
+from tailrace.loadtest import LoadSnapshot
 
 BARS = "▁▂▃▄▅▆▇█"
 LINES_EVERY_S = 10
@@ -25,7 +25,7 @@ QUERY = """decide(read_payments(spark, …))
 class DemoView:
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._history: dict[str, list[Snapshot]] = {}
+        self._history: dict[str, list[LoadSnapshot]] = {}
 
     def introduce(self, rate: int, epoch_s: int) -> None:
         self.console.print(
@@ -41,7 +41,7 @@ class DemoView:
         return working(name)
 
     @contextmanager
-    def measuring(self, mode: str, seconds: int) -> Iterator[Callable[[Snapshot], None]]:
+    def measuring(self, mode: str, seconds: int) -> Iterator[Callable[[LoadSnapshot], None]]:
         """Show each second's figures while the measurement runs."""
         begun = time.monotonic()
         history = self._history.setdefault(mode, [])
@@ -50,15 +50,15 @@ class DemoView:
             return
         with Live(console=self.console, refresh_per_second=4, transient=True) as live:
 
-            def show(snapshot: Snapshot) -> None:
+            def show(snapshot: LoadSnapshot) -> None:
                 history.append(snapshot)
                 live.update(self._picture(mode, time.monotonic() - begun, seconds))
 
             yield show
         self.console.print(f"[green]✓[/] Measured {mode} [dim]({time.monotonic() - begun:.1f} s)[/]")
 
-    def _printing(self, mode: str, seconds: int, history: list[Snapshot]) -> Callable[[Snapshot], None]:
-        def show(snapshot: Snapshot) -> None:
+    def _printing(self, mode: str, seconds: int, history: list[LoadSnapshot]) -> Callable[[LoadSnapshot], None]:
+        def show(snapshot: LoadSnapshot) -> None:
             history.append(snapshot)
             if len(history) % LINES_EVERY_S == 0:
                 self.console.print(

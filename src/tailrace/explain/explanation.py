@@ -43,11 +43,11 @@ class Explanation:
         )
 
     def rich(self) -> RenderableType:
-        """The picture in colour, as wide as the terminal."""
-        return _InColours(self._shown)
+        """The picture in color, as wide as the terminal."""
+        return _InColors(self._shown)
 
     def svg(self) -> str:
-        """The picture as SVG. Its colours follow the viewer's light or dark mode."""
+        """The picture as SVG. Its colors follow the viewer's light or dark mode."""
         picture = draw_svg(self._shown)
         picture.set("xmlns", NAMESPACE)
         return ET.tostring(picture, encoding="unicode")
@@ -111,7 +111,7 @@ class Explanation:
 
 
 @dataclass(frozen=True)
-class _InColours:
+class _InColors:
     shape: QueryShape
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:

@@ -82,8 +82,7 @@ def inline(svg: ET.Element) -> str:
 
 def _style() -> str:
     light, dark = (
-        "".join(f"--{name}:{value};" for name, value in colours.items())
-        for colours in (palette.light(), palette.dark())
+        "".join(f"--{name}:{value};" for name, value in colors.items()) for colors in (palette.light(), palette.dark())
     )
     return f":root{{color-scheme:light dark;{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}{_RULES}"
 

@@ -1,4 +1,4 @@
-"""The dashboard's colours, which these pictures share."""
+"""The dashboard's colors, which these pictures share."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from importlib import resources
 FONT = 'ui-sans-serif, -apple-system, "Segoe UI", Inter, Roboto, "Helvetica Neue", Arial, sans-serif'
 CODE_FONT = 'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace'
 
-_COLOUR = re.compile(r"--([a-z0-9-]+): (#[0-9a-f]{6});")
+_COLOR = re.compile(r"--([a-z0-9-]+): (#[0-9a-f]{6});")
 
 
 @cache
 def light() -> dict[str, str]:
-    return dict(_COLOUR.findall(_style().partition("@media")[0]))
+    return dict(_COLOR.findall(_style().partition("@media")[0]))
 
 
 @cache
 def dark() -> dict[str, str]:
-    return dict(_COLOUR.findall(_style().partition("@media")[2]))
+    return dict(_COLOR.findall(_style().partition("@media")[2]))
 
 
 def _style() -> str:

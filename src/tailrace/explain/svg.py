@@ -1,4 +1,4 @@
-"""The picture as a self-contained SVG, with colours for light and dark mode."""
+"""The picture as a self-contained SVG, with colors for light and dark mode."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class StageBox:
         width = 24 + min(room, max(text_width(line, SIZE, bold=True) for line in lines))
         height = LINE * len(lines) + 7
         pill = element("rect", class_="end", x=PADDING, y=self._y, width=width, height=height, rx=13)
-        self._parts += [pill, written(lines, PADDING + width / 2, self._y + 17, "end-name centred")]
+        self._parts += [pill, written(lines, PADDING + width / 2, self._y + 17, "end-name centered")]
         self._y += height + 6
 
     def _operator(self, operator: Operator) -> None:
@@ -141,9 +141,9 @@ class StageBox:
         self._parts.append(written(lines, self._indent, self._y + 14, f"operator{marked}"))
         self._y += LINE * len(lines)
         if operator.line:
-            beside = text_width(lines[-1], SIZE) + 12 + code_width(operator.line, SMALL) <= room
-            x, anchor = (self._width - PADDING, "end") if beside else (self._indent, "start")
-            self._y += 0 if beside else 16
+            fits = text_width(lines[-1], SIZE) + 12 + code_width(operator.line, SMALL) <= room
+            x, anchor = (self._width - PADDING, "end") if fits else (self._indent, "start")
+            self._y += 0 if fits else 16
             self._parts.append(
                 element(
                     "text",

@@ -26,15 +26,15 @@ def _along_a_line(shape: QueryShape, width: float, step: float) -> tuple[list[ET
         element("path", class_="pause", d=f"M{FLOW + 6:g} {y:g}H{width - FLOW - 6:g}"),
         element("path", class_="flow", d=f"M{width - FLOW:g} {y:g}H{width - 9:g}"),
         element("path", class_="flow-head", d=f"M{width:g} {y:g}l-10 -7v14z"),
-        element("text", text=wording.FLOWS, class_="label centred", x=FLOW / 2, y=y - 18),
-        element("text", text=wording.epoch_pause(), class_="label centred", x=width / 2, y=y - 18),
-        element("text", text=wording.FLOWS, class_="label centred", x=width - FLOW / 2, y=y - 18),
+        element("text", text=wording.FLOWS, class_="label centered", x=FLOW / 2, y=y - 18),
+        element("text", text=wording.epoch_pause(), class_="label centered", x=width / 2, y=y - 18),
+        element("text", text=wording.FLOWS, class_="label centered", x=width - FLOW / 2, y=y - 18),
     ]
     bottom = y
     for position, words in enumerate(wording.epoch_steps(shape)):
         x = FLOW + (position + 0.5) * step
         lines = wrap_to_width(words, SIZE, step - 12)
-        parts += [*_badge(position, x, y), written(lines, x, y + 29, "note centred")]
+        parts += [*_badge(position, x, y), written(lines, x, y + 29, "note centered")]
         bottom = max(bottom, y + 20 + LINE * len(lines))
     return parts, bottom
 
@@ -57,5 +57,5 @@ def _in_a_list(shape: QueryShape, width: float) -> tuple[list[ET.Element], float
 def _badge(position: int, x: float, y: float) -> list[ET.Element]:
     return [
         element("circle", class_="badge", cx=x, cy=y, r=BADGE),
-        element("text", text=str(position + 1), class_="label centred", x=x, y=y + 4),
+        element("text", text=str(position + 1), class_="label centered", x=x, y=y + 4),
     ]

@@ -84,7 +84,7 @@ def _downwards(shape: QueryShape, layers: Layers, width: float) -> Layout:
 
 
 def _one_below_the_other(shape: QueryShape, layers: Layers, width: float) -> Layout:
-    """Lines that do not go to the next box run beside the boxes, in one lane per target stage."""
+    """Lines that do not go to the next box run next to the boxes, in one lane per target stage."""
     straight = layers.straight()
     lanes = _lanes(layers, straight)
     left = LANE_MARGIN + LANE * max(lanes.values())
@@ -138,7 +138,7 @@ def _lines_from_left(target: Place, rects: dict[int, Rect]) -> list[ET.Element]:
         return []
     middle = x2 - SIDE_GAP * (0.49 if len(parts) == 1 else 0.42)
     words = [wording.SHUFFLE_IN_SHORT, wording.SHUFFLE_WHERE]
-    label = written(words, middle, y2 - 7, "label centred", 22)
+    label = written(words, middle, y2 - 7, "label centered", 22)
     return [_edges(parts), _head(f"M{x2:g} {y2:g}l-7 -4v8z"), label]
 
 

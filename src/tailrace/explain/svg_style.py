@@ -7,7 +7,7 @@ from tailrace.explain.svg_box import SIZE, SMALL
 
 
 def style() -> str:
-    return f"{_RULES}{_colours(palette.light())}@media(prefers-color-scheme:dark){{{_colours(palette.dark())}}}"
+    return f"{_RULES}{_colors(palette.light())}@media(prefers-color-scheme:dark){{{_colors(palette.dark())}}}"
 
 
 def _scoped(rules: dict[str, str]) -> str:
@@ -21,7 +21,7 @@ _RULES = f".tailrace-stages{{font:{SIZE:g}px/1.4 {palette.FONT};font-variant-num
         "end-name": "font-weight:600",
         "label": f"font-size:{SMALL:g}px",
         "line": f"font:{SMALL:g}px {palette.CODE_FONT}",
-        "centred": "text-anchor:middle",
+        "centered": "text-anchor:middle",
         "edge": "fill:none;stroke-width:1.5;opacity:.55",
         "frame": "stroke-dasharray:4 4",
         "flow": "fill:none;stroke-width:5;stroke-linecap:round",
@@ -30,15 +30,15 @@ _RULES = f".tailrace-stages{{font:{SIZE:g}px/1.4 {palette.FONT};font-variant-num
 )
 
 
-def _colours(colours: dict[str, str]) -> str:
+def _colors(colors: dict[str, str]) -> str:
     # Values instead of CSS variables, which not every SVG viewer supports.
-    ink, soft, faint = colours["ink"], colours["ink-soft"], colours["ink-faint"]
-    line, strong_line = colours["line"], colours["line-strong"]
+    ink, soft, faint = colors["ink"], colors["ink-soft"], colors["ink-faint"]
+    line, strong_line = colors["line"], colors["line-strong"]
     return _scoped(
         {
-            "ground": f"fill:{colours['card']};stroke:{line}",
+            "ground": f"fill:{colors['card']};stroke:{line}",
             "frame": f"fill:none;stroke:{strong_line}",
-            "box": f"fill:{colours['raised']};stroke:{strong_line}",
+            "box": f"fill:{colors['raised']};stroke:{strong_line}",
             "title": f"fill:{soft}",
             "strong": f"fill:{ink}",
             "note": f"fill:{ink}",
@@ -46,20 +46,20 @@ def _colours(colours: dict[str, str]) -> str:
             "label": f"fill:{faint}",
             "line": f"fill:{faint}",
             "operator": f"fill:{soft}",
-            "ours": f"fill:{colours['accent']}",
-            "state": f"fill:{colours['warn']}",
-            "end": f"fill:{colours['card']};stroke:{line}",
+            "ours": f"fill:{colors['accent']}",
+            "state": f"fill:{colors['warn']}",
+            "end": f"fill:{colors['card']};stroke:{line}",
             "end-name": f"fill:{ink}",
             "edge": f"stroke:{faint}",
             "arrow-head": f"fill:{faint}",
             "plain-mark": f"fill:{strong_line}",
-            "ours-mark": f"fill:{colours['accent']}",
-            "state-mark": f"fill:{colours['p99']}",
-            "slot": f"fill:{colours['p50']};opacity:.6",
-            "unknown": f"fill:none;stroke:{colours['p50']};stroke-dasharray:2 2",
-            "flow": f"stroke:{colours['p50']}",
-            "flow-head": f"fill:{colours['p50']}",
-            "pause": f"stroke:{colours['p99']}",
-            "badge": f"fill:{colours['card']};stroke:{strong_line}",
+            "ours-mark": f"fill:{colors['accent']}",
+            "state-mark": f"fill:{colors['p99']}",
+            "slot": f"fill:{colors['p50']};opacity:.6",
+            "unknown": f"fill:none;stroke:{colors['p50']};stroke-dasharray:2 2",
+            "flow": f"stroke:{colors['p50']}",
+            "flow-head": f"fill:{colors['p50']}",
+            "pause": f"stroke:{colors['p99']}",
+            "badge": f"fill:{colors['card']};stroke:{strong_line}",
         }
     )

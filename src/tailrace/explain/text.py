@@ -47,7 +47,7 @@ def _stages(shape: QueryShape, width: int) -> list[Text]:
 
 
 class _SideBySide:
-    """Layer below layer, each stage centred below its inputs."""
+    """Layer below layer, each stage centered below its inputs."""
 
     def __init__(self, shape: QueryShape, layers: Layers, width: int) -> None:
         self._layers = layers

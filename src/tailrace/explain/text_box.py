@@ -20,7 +20,7 @@ FRAME = 4
 
 @dataclass(frozen=True)
 class Row:
-    """One entry of a box: its marks, its text, and beside it the line of code it comes from."""
+    """One entry of a box: its marks, its text, and next to it the line of code it comes from."""
 
     text: str
     style: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tailrace.check.boundary_estimate import STATEFUL_GAP_MS, STATELESS_GAP_MS
+from tailrace.check.boundary_estimate import STATEFUL_PAUSE_MS, STATELESS_PAUSE_MS
 from tailrace.check.description import QueryShape
 from tailrace.check.formatting import duration_in_words
 from tailrace.contract.query_description import Operator, Stage
@@ -18,7 +18,7 @@ FLOWS = "rows flow"
 NOTHING_KNOWN = "The stages of this query are unknown."
 
 # From a query without state to one with it.
-PAUSE = f"{STATELESS_GAP_MS} to {STATEFUL_GAP_MS} ms estimated"
+PAUSE = f"{STATELESS_PAUSE_MS} to {STATEFUL_PAUSE_MS} ms estimated"
 
 
 def printable(shape: QueryShape) -> QueryShape:

@@ -6,8 +6,8 @@ in every record that was due during it. A closed loop would slow the load down a
 """
 
 from tailrace.loadtest.epochs import epoch_ends
-from tailrace.loadtest.load_test import LoadTest, Snapshot
+from tailrace.loadtest.load_test import LoadSnapshot, LoadTest
 from tailrace.loadtest.plot import plot_latency
 from tailrace.loadtest.report import LatencyReport, Silence, TimelinePoint
 
-__all__ = ["LatencyReport", "LoadTest", "Silence", "Snapshot", "TimelinePoint", "epoch_ends", "plot_latency"]
+__all__ = ["LatencyReport", "LoadSnapshot", "LoadTest", "Silence", "TimelinePoint", "epoch_ends", "plot_latency"]

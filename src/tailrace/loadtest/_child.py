@@ -75,7 +75,7 @@ class Owner:
 
     def __init__(self) -> None:
         self._orders: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        # Without an owner, nobody reads a report.
+        # Without an owner, no report is read.
         on_owner_exit(lambda: os._exit(0), on_line=lambda line: self._orders.put(json.loads(line)))
         self.config = self._orders.get()
 

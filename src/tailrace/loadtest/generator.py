@@ -7,24 +7,24 @@ delay it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from tailrace.loadtest._child import Owner, serve
-from tailrace.loadtest.records import Encode, load_function
+from tailrace.loadtest.records import Encode, new_function
 
 LOG_ERRORS_ONLY = 3  # syslog's number; with a fresh broker the client warns that it retries
 LEAD_NS = 100_000_000
 LONGEST_NAP_NS = 20_000_000
 # If the generator falls further behind its schedule than this, it measures itself and not the pipeline.
-HOPELESS_NS = 1_000_000_000
+TOO_LATE_NS = 1_000_000_000
 
 
 class Generator:
-    def __init__(self, bootstrap_servers: str, topic: str, rate: float, encode: Encode) -> None:
-        self.topic = topic
+    def __init__(self, bootstrap_servers: str, topics: Sequence[str], rate: float, encode: Encode) -> None:
+        self.topics = topics
         self.interval_ns = 1e9 / rate
         self.encode = encode
         self.sent = 0
@@ -57,17 +57,17 @@ class Generator:
                 self._producer.poll(0)
                 time.sleep(min(wait_ns, LONGEST_NAP_NS) / 1e9)
                 continue
-            if last is not None and -wait_ns > HOPELESS_NS:
+            if last is not None and -wait_ns > TOO_LATE_NS:
                 break
             # Late or not, the record says when it was due.
-            self._send(*self.encode(self.sent, due_ns + offset_ns))
+            self._send(self.topics[self.sent % len(self.topics)], *self.encode(self.sent, due_ns + offset_ns))
             self.sent += 1
         self.refused += self._producer.flush(30)
 
-    def _send(self, key: bytes | None, value: bytes) -> None:
+    def _send(self, topic: str, key: bytes | None, value: bytes) -> None:
         while True:
             try:
-                self._producer.produce(self.topic, key=key, value=value, on_delivery=self._delivered)
+                self._producer.produce(topic, key=key, value=value, on_delivery=self._delivered)
                 self._producer.poll(0)
                 return
             except BufferError:
@@ -80,7 +80,8 @@ class Generator:
 
 def run(owner: Owner) -> None:
     config = owner.config
-    generator = Generator(config["bootstrap_servers"], config["topic"], config["rate"], load_function(config["encode"]))
+    encode: Encode = new_function(config["encode"], config["encode_options"])
+    generator = Generator(config["bootstrap_servers"], config["topics"], config["rate"], encode)
     generator.run(lambda start_ns: owner.tell({"event": "started", "start_ns": start_ns}), owner.next_order)
     owner.tell({"event": "finished", "sent": generator.sent, "refused": generator.refused})
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tailrace._process.machine_load import stretched
 from tailrace.errors import TailraceError
 from tailrace.loadtest._child import Child, Message
 from tailrace.loadtest.observations import ABSENT
+from tailrace.loadtest.records import IsAnswered, load_function
 from tailrace.loadtest.report import LatencyReport
 
 CHILD_READY_WITHIN_S = 30
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class LoadSnapshot:
     """What the observer saw in the last second; `seen` counts all records so far."""
 
     records: int
@@ -39,10 +41,15 @@ class LoadTest:
     The pipeline may start before or after the load. The generator and the observer run in their own processes.
 
     :param rate: records per second.
-    :param encode: the function that makes a record, as "module:function" (see `tailrace.loadtest.records`).
+    :param input_topic: the topic to send to. Several topics get the records in turn.
+    :param encode: the function that makes a record, as "module:function" (see `tailrace.loadtest.records`). If it names
+        a class, an instance is created with `encode_options`.
     :param decode: the function that reads a record's number and send time from the output, as "module:function". If it
         names a class, an instance is created with `decode_options`.
+    :param encode_options: keyword arguments for an `encode` class.
     :param decode_options: keyword arguments for a `decode` class.
+    :param is_answered: the function that says of a record's number whether the pipeline answers it, as
+        "module:function"; for pipelines that drop some on purpose.
     :param on_snapshot: called once a second with what the observer saw.
     """
 
@@ -50,28 +57,33 @@ class LoadTest:
         self,
         *,
         bootstrap_servers: str,
-        input_topic: str,
+        input_topic: str | Sequence[str],
         output_topic: str,
         rate: float,
         encode: str = "tailrace.loadtest.records:encode_json",
         decode: str = "tailrace.loadtest.records:decode_json",
+        encode_options: dict[str, Any] | None = None,
         decode_options: dict[str, Any] | None = None,
-        on_snapshot: Callable[[Snapshot], None] = lambda _: None,
+        is_answered: str = "tailrace.loadtest.records:answers_all",
+        on_snapshot: Callable[[LoadSnapshot], None] = lambda _: None,
     ) -> None:
         self.rate = rate
         self.on_snapshot = on_snapshot
         self._generator_config = {
             "bootstrap_servers": bootstrap_servers,
-            "topic": input_topic,
+            "topics": [input_topic] if isinstance(input_topic, str) else list(input_topic),
             "rate": rate,
             "encode": encode,
+            "encode_options": encode_options or {},
         }
         self._observer_config = {
             "bootstrap_servers": bootstrap_servers,
             "topic": output_topic,
             "decode": decode,
             "decode_options": decode_options or {},
+            "is_answered": is_answered,
         }
+        self._is_answered: IsAnswered = load_function(is_answered)
         self._news = threading.Condition()
         self._events: dict[str, Message] = {}
         self._seen = 0
@@ -82,9 +94,9 @@ class LoadTest:
         try:
             # The observer first: it must be running when the first output appears.
             self._observer = Child("tailrace.loadtest.observer", self._observer_config, self._note)
-            self._event("ready", CHILD_READY_WITHIN_S)
+            self._event("ready", stretched(CHILD_READY_WITHIN_S))
             self._generator = Child("tailrace.loadtest.generator", self._generator_config, self._note)
-            self._start_ns = int(self._event("started", CHILD_READY_WITHIN_S)["start_ns"])
+            self._start_ns = int(self._event("started", stretched(CHILD_READY_WITHIN_S))["start_ns"])
         except BaseException:
             self.close()
             raise
@@ -132,7 +144,7 @@ class LoadTest:
         self._raise_if_not_sent(self._event("finished", 60), end)
         return LatencyReport.from_latencies(
             self._by_due_time(result, from_ns),
-            expected=end - first,
+            expected=sum(map(self._is_answered, range(first, end))),
             duplicates=int(result["duplicates"]),
             started_ns=from_ns,
             seconds=seconds,
@@ -174,7 +186,7 @@ class LoadTest:
                 self._events[event] = message
             self._news.notify_all()
         if event == "snapshot":
-            self.on_snapshot(Snapshot(**message))
+            self.on_snapshot(LoadSnapshot(**message))
 
     def _event(self, name: str, timeout_s: float) -> Message:
         if not self._news_within(timeout_s, lambda: name in self._events):

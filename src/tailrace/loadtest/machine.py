@@ -1,4 +1,4 @@
-"""The machine that figures were measured on, to be printed beside them."""
+"""The machine that figures were measured on, to be printed with them."""
 
 from __future__ import annotations
 

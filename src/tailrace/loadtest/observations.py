@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
+from tailrace.loadtest.records import IsAnswered, answers_all
+
 ABSENT = -1
 
 
@@ -25,8 +27,14 @@ class Observations:
         else:
             self.repeats[number] = self.repeats.get(number, 0) + 1
 
-    def complete(self, first: int, end: int) -> bool:
-        return end <= len(self.latency_us) and ABSENT not in self.latency_us[first:end]
+    def complete(self, first: int, end: int, is_answered: IsAnswered = answers_all) -> bool:
+        """Whether every record from `first` to before `end` that the pipeline answers has arrived."""
+        return all(
+            number < len(self.latency_us) and self.latency_us[number] != ABSENT
+            # From the last one: it is usually the last to arrive.
+            for number in range(end - 1, first - 1, -1)
+            if is_answered(number)
+        )
 
     def result(self, first: int, end: int) -> dict[str, Any]:
         latencies = list(self.latency_us[first:end])

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tailrace.loadtest._child import Message, Owner, serve
 from tailrace.loadtest.observations import Observations
-from tailrace.loadtest.records import Decode, new_decoder
+from tailrace.loadtest.records import Decode, load_function, new_function
 from tailrace.loadtest.report import new_histogram, record_us
 
 CLOCK_TOLERANCE_US = 1000
@@ -80,8 +80,9 @@ class Observer:
 def run(owner: Owner) -> None:
     config = owner.config
     observer = Observer(
-        config["bootstrap_servers"], config["topic"], new_decoder(config["decode"], config["decode_options"])
+        config["bootstrap_servers"], config["topic"], new_function(config["decode"], config["decode_options"])
     )
+    is_answered = load_function(config["is_answered"])
     owner.tell({"event": "ready"})
     next_snapshot = time.monotonic() + 1
     finish: Message | None = None
@@ -94,7 +95,7 @@ def run(owner: Owner) -> None:
         if finish is None and (finish := owner.next_order()) is not None:
             deadline = time.monotonic() + finish["patience_s"]
         if finish is not None:
-            done = observer.observations.complete(finish["first"], finish["end"])
+            done = observer.observations.complete(finish["first"], finish["end"], is_answered)
             if done or time.monotonic() >= deadline:
                 owner.tell(observer.observations.result(finish["first"], finish["end"]))
                 break

@@ -9,7 +9,7 @@ from pathlib import Path
 from tailrace.errors import TailraceError
 from tailrace.loadtest.report import LatencyReport
 
-COLOURS = ("#d9542b", "#0b7a75", "#4a4e8f", "#a06a00")
+COLORS = ("#d9542b", "#0b7a75", "#4a4e8f", "#a06a00")
 NINES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
 
 
@@ -26,16 +26,14 @@ def plot_latency(reports: Mapping[str, LatencyReport], path: Path, *, title: str
 
     figure, (tail, time) = plt.subplots(1, 2, figsize=(12, 5.2), layout="constrained", sharey=True)
     figure.suptitle(title)
-    for colour, (name, report) in zip(COLOURS, reports.items(), strict=False):
-        tail.plot([_nines(p) for p, _ in report.curve], [ms for _, ms in report.curve], color=colour, label=name, lw=2)
+    for color, (name, report) in zip(COLORS, reports.items(), strict=False):
+        tail.plot([_nines(p) for p, _ in report.curve], [ms for _, ms in report.curve], color=color, label=name, lw=2)
         seconds = [point.at_s for point in report.timeline]
-        time.plot(seconds, [point.p99_ms for point in report.timeline], color=colour, lw=1.6, label=f"{name}, p99")
-        time.plot(
-            seconds, [point.p50_ms for point in report.timeline], color=colour, lw=1, ls=":", label=f"{name}, p50"
-        )
+        time.plot(seconds, [point.p99_ms for point in report.timeline], color=color, lw=1.6, label=f"{name}, p99")
+        time.plot(seconds, [point.p50_ms for point in report.timeline], color=color, lw=1, ls=":", label=f"{name}, p50")
         for number, boundary in enumerate(report.epoch_boundaries_s):
-            label = f"{name}, end of an epoch" if number == 0 else None
-            time.axvline(boundary, color=colour, lw=0.8, ls="--", alpha=0.6, label=label)
+            label = f"{name}, epoch boundary" if number == 0 else None
+            time.axvline(boundary, color=color, lw=0.8, ls="--", alpha=0.6, label=label)
     tail.set_xticks([_nines(p) for p in NINES], [f"{p:g} %" for p in NINES])
     if any(report.received for report in reports.values()):
         tail.set_yscale("log")

@@ -1,4 +1,4 @@
-"""The records that travel through the pipeline under test, and how the observer recognises them."""
+"""The records that travel through the pipeline under test, and how the observer recognizes them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ Usually one; several where the pipeline folds inputs into one output, as a micro
 """
 
 
+IsAnswered = Callable[[int], bool]
+"""Whether the pipeline answers the record with this number. A filter leaves some unanswered."""
+
+
 def encode_json(number: int, intended_ns: int) -> tuple[bytes, bytes]:
     return str(number % 100).encode(), json.dumps({"number": number, "intended_ns": intended_ns}).encode()
 
@@ -26,11 +30,14 @@ def decode_json(_key: bytes | None, value: bytes) -> list[tuple[int, int]]:
     return [(int(record["number"]), int(record["intended_ns"]))]
 
 
-def new_decoder(reference: str, options: dict[str, Any]) -> Decode:
+def answers_all(_number: int) -> bool:
+    return True
+
+
+def new_function(reference: str, options: dict[str, Any]) -> Any:
     """The named function or, if it is a class, an instance made with the options."""
     named = load_function(reference)
-    decoder: Decode = named(**options) if isinstance(named, type) else named
-    return decoder
+    return named(**options) if isinstance(named, type) else named
 
 
 def load_function(reference: str) -> Any:

@@ -170,8 +170,8 @@ def _point(second: int, histogram: HdrHistogram) -> TimelinePoint:
 
 def _silences(arrivals_s: Sequence[float], rate: float) -> tuple[Silence, ...]:
     longer_than = max(SILENCE_S, SILENCE_RECORDS / rate if rate else 0.0)
-    gaps = itertools.pairwise(arrivals_s)
-    return tuple(Silence(one, (next_one - one) * 1000) for one, next_one in gaps if next_one - one > longer_than)
+    pairs = itertools.pairwise(arrivals_s)
+    return tuple(Silence(one, (next_one - one) * 1000) for one, next_one in pairs if next_one - one > longer_than)
 
 
 def _curve(histogram: HdrHistogram) -> tuple[tuple[float, float], ...]:

@@ -37,6 +37,7 @@ class Epochs:
         self._spans: dict[int, dict[tuple[str, int], _Span]] = {}
         self._driver: dict[int, _Driver] = {}
         self._boundaries: dict[int, Boundary] = {}
+        self._reasons: dict[int, str | None] = {}
 
     @property
     def number(self) -> int | None:
@@ -65,6 +66,11 @@ class Epochs:
         for epoch in touched:
             self._note_boundary(epoch)
         self._forget()
+
+    def begun(self, epoch: int, reason: str | None) -> None:
+        """An epoch overlaps with the one before or, for this reason, does not."""
+        self._reasons[epoch] = reason
+        self._note_boundary(epoch - 1)
 
     def launched(self, epoch: int, at_us: int) -> None:
         # An epoch's own job is its last one. Jobs for broadcasts come before it.
@@ -97,6 +103,8 @@ class Epochs:
                 epoch=epoch,
                 pause_ms=max(0, pause_us) / 1000,
                 parts_ms=self._parts(epoch, ended_us, began_us),
+                overlapped=self._reasons.get(epoch + 1, "unknown") is None,
+                reason=self._reasons.get(epoch + 1),
             )
 
     def _parts(self, epoch: int, ended_us: int, began_us: int) -> PauseParts | None:
@@ -115,6 +123,8 @@ class Epochs:
             del self._spans[old]
         for old in [epoch for epoch in self._driver if epoch < (self.number or 0) - KEPT_EPOCHS]:
             del self._driver[old]
+        for old in [epoch for epoch in self._reasons if epoch < (self.number or 0) - KEPT_EPOCHS]:
+            del self._reasons[old]
         for old in sorted(self._boundaries)[:-KEPT_BOUNDARIES]:
             del self._boundaries[old]
 
@@ -132,6 +142,8 @@ def pause_of(boundaries: Sequence[Boundary]) -> BoundaryPause | None:
         max_ms=max(pauses),
         last_ms=pauses[-1],
         parts_ms=PauseParts(*parts) if parts else None,
+        overlapped=sum(one.overlapped for one in boundaries),
+        reason=next((one.reason for one in reversed(boundaries) if one.reason), None),
     )
 
 
@@ -139,4 +151,12 @@ def pause_in_words(pause: BoundaryPause) -> str:
     parts = pause.parts_ms
     made_of = ": " + ", ".join(f"{name} {getattr(parts, name):,.0f}" for name in PAUSE_PARTS) if parts else ""
     of = f" (median of {pause.boundaries}, longest {pause.max_ms:,.0f})" if pause.boundaries > 1 else ""
-    return f"{pause.median_ms:,.0f} ms{of}{made_of}"
+    return f"{pause.median_ms:,.0f} ms{of}{made_of}{_overlap_in_words(pause)}"
+
+
+def _overlap_in_words(pause: BoundaryPause) -> str:
+    if pause.overlapped == pause.boundaries:
+        return "; overlapped"
+    if not pause.overlapped:
+        return f"; not overlapped: {pause.reason}" if pause.reason else ""
+    return f"; {pause.overlapped} of {pause.boundaries} overlapped" + (f": {pause.reason}" if pause.reason else "")

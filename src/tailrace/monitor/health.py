@@ -26,14 +26,17 @@ WORST_FIRST = ("failed", "lagging", "starting", "ready")
 def health_of(snapshot: Snapshot) -> Health:
     queries: dict[str, list[str]] = {}
     errors: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for name, query in current_runs(snapshot.queries).items():
         status = HEALTH_OF_STATUS.get(query.status)
         if status is not None:
             queries.setdefault(status, []).append(name)
         if status == "failed":
             errors[name] = first_line(query.error or "the cause is unknown")
+        if query.starting_reason is not None:
+            reasons[name] = query.starting_reason
     worst = next((status for status in WORST_FIRST if status in queries), "idle")
-    return Health(worst, {status: tuple(names) for status, names in queries.items()}, errors)
+    return Health(worst, {status: tuple(names) for status, names in queries.items()}, errors, reasons)
 
 
 def current_runs(queries: Iterable[AnyRun]) -> dict[str, AnyRun]:

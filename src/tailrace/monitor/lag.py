@@ -9,6 +9,9 @@ from tailrace.contract.live_figures import LatestOffset, PartitionStart, ReadPro
 from tailrace.monitor.series import SourcePartition
 
 LATEST_HOLDS_S = 5.0
+# A query lags if it is behind by more than it reads in this many seconds, and by more than a handful of rows.
+LAGGING_S = 2.0
+LAGGING_ROWS = 10
 
 
 @dataclass(frozen=True)

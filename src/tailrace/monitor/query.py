@@ -8,6 +8,7 @@ from tailrace._process.redaction import hide_in_text
 from tailrace.contract.findings import Finding
 from tailrace.contract.live_figures import (
     BadRecordsSkipped,
+    EpochBegun,
     EpochCommitted,
     EpochFinished,
     EpochLaunched,
@@ -34,15 +35,12 @@ from tailrace.contract.snapshot import (
 from tailrace.monitor.epochs import Epochs, pause_of
 from tailrace.monitor.histogram import Histogram
 from tailrace.monitor.history import Second, Seconds
-from tailrace.monitor.lag import Lag
+from tailrace.monitor.lag import LAGGING_ROWS, LAGGING_S, Lag
 from tailrace.monitor.measured import Measured
 from tailrace.monitor.rolling import WINDOWS, WINDOWS_S
 from tailrace.monitor.series import SourcePartition
 from tailrace.monitor.traffic import Traffic
 
-# A query lags if it is behind by more than it reads in this many seconds, and by more than a handful of rows.
-LAGGING_S = 2.0
-LAGGING_ROWS = 10
 # The first seconds after a start or a backlog are not typical.
 SETTLES_WITHIN_S = 3.0
 
@@ -61,7 +59,7 @@ class QueryMonitor:
         self._lag = Lag()
         self._is_warming = False
         self._is_planned = False
-        self._is_launched = False
+        self._launched_epoch: int | None = None
         self._warm_from = 0
         self._stages: tuple[StageShape, ...] = ()
         self._state: tuple[StateFigures, ...] = ()
@@ -91,8 +89,10 @@ class QueryMonitor:
                     self._lag.begins_at(start)
             case WarmupChanged():
                 self._is_warming, self._warm_from = event.warming, event.epoch
+            case EpochBegun():
+                self.epochs.begun(event.epoch, event.reason)
             case EpochLaunched():
-                self._is_launched = True
+                self._launched_epoch = event.epoch
                 self.epochs.launched(event.epoch, event.at_ms * 1000)
             case EpochFinished():
                 self.epochs.finished(event.epoch, event.at_ms * 1000)
@@ -158,7 +158,7 @@ class QueryMonitor:
     def status(self) -> QueryStatus:
         if self.ended_at is not None:
             return QueryStatus.FAILED if self.error else QueryStatus.ENDED
-        if self._is_young:
+        if self.starting_reason is not None:
             return QueryStatus.STARTING
         return QueryStatus.LAGGING if self.is_lagging else QueryStatus.RUNNING
 
@@ -172,17 +172,22 @@ class QueryMonitor:
         return lag >= LAGGING_ROWS and lag > LAGGING_S * self._traffic.rows_in("10s") / WINDOWS_S["10s"]
 
     @property
-    def _is_young(self) -> bool:
-        """True in the first, short epochs, and in the first seconds of reading if no row has come yet."""
+    def starting_reason(self) -> str | None:
+        """Why the query is still starting; None if rows flow, or if it has ended."""
+        if self.ended_at is not None:
+            return None
+        if self._is_warming:
+            # Reported before its first short epoch is launched.
+            number = max(0, (self._launched_epoch or 0) - self._warm_from) + 1
+            return f"in short epoch {number} of its warm-up"
         if self._is_planned and not self.is_timed:
-            # Nobody reports what is read; the tasks of an epoch are the last that is known.
-            return self._is_warming or not self._is_launched
-        began = self._first_read_at
-        return (
-            self._is_warming
-            or began is None
-            or (self._now - began < WINDOWS_S["10s"] and not self._traffic.rows_in("10s"))
-        )
+            # Reads are not reported for untimed queries; the launch of an epoch is the last event we see.
+            return "its first epoch is being launched" if self._launched_epoch is None else None
+        if self._first_read_at is None:
+            return "nothing has been read yet" if self._is_planned else "its first epoch is being planned"
+        if self._now - self._first_read_at < WINDOWS_S["10s"] and not self._traffic.rows_in("10s"):
+            return "no row has arrived yet"
+        return None
 
     def histogram(self, figure: str, window: str) -> Histogram:
         return self._traffic.histogram(figure, window)
@@ -196,6 +201,7 @@ class QueryMonitor:
             run_id=self.run_id,
             name=self.name,
             status=self.status,
+            starting_reason=self.starting_reason,
             error=self.error,
             started_at=self._traffic.started_at,
             ended_at=self.ended_at,

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 def find(size: Sizing) -> Iterator[Finding]:
-    load, busy = size.load, size.utilisation or 0
+    load, busy = size.load, size.utilization or 0
     arriving, possible = short_number(load.rows_per_s), short_number(size.throughput_rows_per_s)
     rates = f"{arriving} rows/s arrive, and the query can process {possible} rows/s"
     if not size.keeps_up:
         detail = f"{rates}: its backlog would grow without limit."
         fix = "add partitions and cores for them, or speed up the slowest stage."
         yield warning("TAILRACE_CANNOT_KEEP_UP", "The query never catches up", detail, fix)
-    elif busy > load.utilisation and size.wanted_cores is None and not size.throughput_is_lower_bound:
-        title = f"The query would be {busy:.0%} busy; the target is {load.utilisation:.0%}"
+    elif busy > load.utilization and size.wanted_cores is None and not size.throughput_is_lower_bound:
+        title = f"The query would be {busy:.0%} busy; the target is {load.utilization:.0%}"
         detail = f"{rates}: after a burst or an epoch boundary it would catch up slowly."
-        fix = f"use {busy / load.utilisation:.1f} times the cores and enough partitions, or a faster slowest stage."
+        fix = f"use {busy / load.utilization:.1f} times the cores and enough partitions, or a faster slowest stage."
         yield warning("TAILRACE_NO_HEADROOM", title, detail, fix)
     if size.wanted_cores is not None and size.wanted_cores > size.slots:
         title = f"{size.slots} tasks cannot use the {size.wanted_cores} cores that the load needs"

@@ -9,7 +9,7 @@ from typing import Any
 INTERVALS_S = (5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0)
 
 # Boundaries do not show in a percentile if they delay fewer records than the percentile ignores.
-LEFT_OUT = {"p99.9": 0.001, "p99": 0.01}
+BOUNDARY_SHARE_BELOW = {"p99.9": 0.001, "p99": 0.01}
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Interval:
     @property
     def clear(self) -> str | None:
         """The highest percentile that boundaries do not reach."""
-        return next((name for name, share in LEFT_OUT.items() if self.boundary_share < share), None)
+        return next((name for name, share in BOUNDARY_SHARE_BELOW.items() if self.boundary_share < share), None)
 
     def is_clear(self, percentile: str) -> bool:
-        return self.boundary_share < LEFT_OUT[percentile]
+        return self.boundary_share < BOUNDARY_SHARE_BELOW[percentile]
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "clear": self.clear}

@@ -31,7 +31,7 @@ class Load:
     """The pause at an epoch boundary; estimated unless given."""
     boundary_parts_ms: Mapping[str, float] | None = None
     """The parts of that pause, named as in `tailrace.monitor.epochs`."""
-    utilisation: float = 0.5
+    utilization: float = 0.5
     """How busy the cores may be."""
     cores_per_executor: int = 4
     """`spark.executor.cores`: the task slots of an executor, which may be more than its CPU cores."""
@@ -45,8 +45,8 @@ class Load:
         wrong = [
             f"{name} is {value:g}, and must be above 0" for name, value in figures.items() if not 0 < value < math.inf
         ]
-        if self.utilisation > 1:
-            wrong.append(f"utilisation is {self.utilisation:g}, and must be at most 1")
+        if self.utilization > 1:
+            wrong.append(f"utilization is {self.utilization:g}, and must be at most 1")
         if wrong:
             raise bad_size(f"{'; '.join(wrong)}.", "give a figure in that range, or omit it if it is unknown.")
 

@@ -7,13 +7,13 @@ from tailrace.size.rounding import round_up
 MIB, GIB = 2**20, 2**30
 
 STATE_BYTES_PER_KEY = 100.0
-# Real-Time Mode keeps state in RocksDB: older values of a key wait there for compaction, beside indexes and filters.
+# Real-Time Mode keeps state in RocksDB: older values of a key wait for compaction, and there are indexes and filters.
 STATE_OVERHEAD = 2.0
 # RocksDB's own default for a write buffer, and Spark's for a block cache: each task with state has both.
 STATE_TASK_BYTES = (64 + 8) * MIB
 # The parts of the heap: what Spark itself needs, and the buffers of a task's consumer or shuffle.
 BASE_BYTES, TASK_BYTES = GIB, 64 * MIB
-# Spark's default for the memory beside the heap (spark.executor.memoryOverhead).
+# Spark's default for the memory outside the heap (spark.executor.memoryOverhead).
 LEAST_OVERHEAD_BYTES, OVERHEAD_SHARE = 384 * MIB, 0.1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailrace.errors import TailraceError
-from tailrace.size.interval import LEFT_OUT
+from tailrace.size.interval import BOUNDARY_SHARE_BELOW
 from tailrace.size.load import bad_size
 from tailrace.size.rounding import short_duration
 
@@ -36,14 +36,14 @@ def draw_plot(size: Sizing, path: Path) -> Path:
         points = [getattr(one, name) for one in size.intervals]
         if None not in points:
             drawn += failure.plot(seconds, points, style, color=RED, marker="o", ms=3, label=label)
-    if size.utilisation is not None:
+    if size.utilization is not None:
         longest = f"longest replay: {short_duration(size.load.max_recovery_s)}"
         drawn.append(failure.axhline(size.load.max_recovery_s, color=RED, lw=0.8, ls="--", label=longest))
     boundary = failure.twinx()
     boundary.set(yscale="log", ylabel="records at a boundary, % (log)")
     shares = [100 * one.boundary_share for one in size.intervals]
     drawn += boundary.plot(seconds, shares, color=GREEN, marker="o", ms=3, label="records at a boundary")
-    for percentile, share in LEFT_OUT.items():
+    for percentile, share in BOUNDARY_SHARE_BELOW.items():
         boundary.axhline(100 * share, color=GREEN, lw=0.8, ls="--")
         boundary.annotate(f"{percentile} is clear below", (seconds[0], 100 * share), fontsize="small", va="bottom")
     if size.recommended is not None:

@@ -15,7 +15,7 @@ def why_this_many_cores(size: Sizing) -> str:
     if size.busy_cores is not None:
         return (
             f"{short_number(load.rows_per_s)} rows/s at {short_number(per_core)} rows/s a core keep "
-            f"{size.busy_cores:,.1f} busy; to leave headroom, the target is {load.utilisation:.0%} busy."
+            f"{size.busy_cores:,.1f} busy; to leave headroom, the target is {load.utilization:.0%} busy."
         )
     missing = "the throughput of a core is unknown"
     if per_core is not None:

@@ -25,7 +25,7 @@ def size(
     throughput_rows_per_s: float | None = None,
     throughput_cores: float | None = None,
     boundary_ms: float | None = None,
-    utilisation: float | None = None,
+    utilization: float | None = None,
     cores_per_executor: int | None = None,
     max_recovery_s: float | None = None,
 ) -> Sizing:
@@ -45,7 +45,7 @@ def size(
     :param throughput_rows_per_s: rows that the whole query can process per second, measured with a backlog.
     :param throughput_cores: the CPU cores that the throughput was measured on.
     :param boundary_ms: the pause at an epoch boundary.
-    :param utilisation: the share of the cores that may be busy; 0.5 by default.
+    :param utilization: the share of the cores that may be busy; 0.5 by default.
     :param cores_per_executor: `spark.executor.cores`, the task slots of an executor; 4 by default.
     :param max_recovery_s: the longest replay after a failure; 60 s by default.
     """
@@ -58,7 +58,7 @@ def size(
         "throughput_rows_per_s": throughput_rows_per_s,
         "throughput_cores": throughput_cores,
         "boundary_ms": boundary_ms,
-        "utilisation": utilisation,
+        "utilization": utilization,
         "cores_per_executor": cores_per_executor,
         "max_recovery_s": max_recovery_s,
     }

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tailrace.check.boundary_estimate import estimated_gap_ms
+from tailrace.check.boundary_estimate import estimated_pause_ms
 from tailrace.check.description import QueryShape
 from tailrace.contract.findings import Finding
 from tailrace.size.data import dict_of
@@ -61,7 +61,7 @@ class Sizing:
     @property
     def wanted_cores(self) -> int | None:
         """Busy cores plus headroom, even if there are fewer tasks to use them."""
-        return None if self.busy_cores is None else round_up(self.busy_cores / self.load.utilisation)
+        return None if self.busy_cores is None else round_up(self.busy_cores / self.load.utilization)
 
     @property
     def cores(self) -> int:
@@ -85,7 +85,7 @@ class Sizing:
         return self.load.throughput_is_lower_bound and self.busy_cores is None
 
     @property
-    def utilisation(self) -> float | None:
+    def utilization(self) -> float | None:
         """The load as a share of the throughput; None if unknown."""
         if self.load.rows_per_s is None or self.throughput_rows_per_s is None:
             return None
@@ -94,7 +94,7 @@ class Sizing:
     @property
     def keeps_up(self) -> bool:
         """False if more rows arrive than the query can process."""
-        return self.utilisation is None or self.utilisation < 1 or self.throughput_is_lower_bound
+        return self.utilization is None or self.utilization < 1 or self.throughput_is_lower_bound
 
     @property
     def state_bytes_per_key(self) -> float:
@@ -124,7 +124,7 @@ class Sizing:
 
     @property
     def executor_overhead_bytes(self) -> int:
-        """Memory beside the heap, for `spark.executor.memoryOverhead`.
+        """Memory outside the heap, for `spark.executor.memoryOverhead`.
 
         It includes the state in the system's cache, so no row waits for a disk. State is assumed to be spread evenly.
         """
@@ -134,7 +134,7 @@ class Sizing:
     @property
     def boundary_ms(self) -> float:
         """The pause at an epoch boundary, as given or estimated."""
-        return self.load.boundary_ms or estimated_gap_ms(stateful=self.shape.stateful)
+        return self.load.boundary_ms or estimated_pause_ms(stateful=self.shape.stateful)
 
     @cached_property
     def intervals(self) -> tuple[Interval, ...]:
@@ -157,7 +157,7 @@ class Sizing:
     @property
     def recovery_is_certain(self) -> bool:
         """True if the recovery time can be computed from what is known."""
-        return self.utilisation is not None and not self.throughput_is_lower_bound
+        return self.utilization is not None and not self.throughput_is_lower_bound
 
     @cached_property
     def recommended(self) -> Interval | None:

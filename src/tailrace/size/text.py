@@ -40,10 +40,10 @@ def _cores_text(size: Sizing) -> list[str]:
     sentences = [size.cores_rule]
     if size.throughput_rows_per_s is not None and size.throughput_is_lower_bound:
         sentences.append(f"It processed {throughput} rows/s without a backlog: it can process at least that many.")
-    elif size.utilisation is not None:
+    elif size.utilization is not None:
         sentences.append(
-            f"{short_number(load.rows_per_s)} rows/s are {size.utilisation:.0%} of the {throughput} rows/s that it can "
-            f"do; {load.utilisation:.0%} is the target."
+            f"{short_number(load.rows_per_s)} rows/s are {size.utilization:.0%} of the {throughput} rows/s that it can "
+            f"do; {load.utilization:.0%} is the target."
         )
     sentences.append("Slots are not cores: an executor may have more slots than cores.")
     return [f"CPU cores: {'up to ' if size.busy_cores is None else ''}{size.cores}", *_prose(*sentences)]

@@ -11,8 +11,9 @@ import urllib.request
 from tailrace._process import dashboards
 from tailrace._process.arguments import require_name, require_seconds
 from tailrace._process.http_client import dashboard_url, is_this_machine, no_dashboard_at, read_url
-from tailrace.contract.codec import from_json, parsed, to_json
+from tailrace.contract.codec import from_json, to_json
 from tailrace.contract.drains import DrainAnswer, Drained, DrainRefusal, DrainRequest
+from tailrace.contract.errors import ErrorAnswer
 from tailrace.errors import TailraceError
 
 TOKEN_VARIABLE = "TAILRACE_TOKEN"  # noqa: S105
@@ -62,10 +63,10 @@ def _refusal(url: str, refused: urllib.error.HTTPError) -> TailraceError:
             f"environment variable {TOKEN_VARIABLE} here.",
         )
     try:
-        error = parsed(refused.read(LONGEST_REFUSAL))["error"]
-        refusal = from_json(DrainRefusal, error)
+        answer = from_json(ErrorAnswer, refused.read(LONGEST_REFUSAL))
+        refusal = from_json(DrainRefusal, answer.error)
         return TailraceError(refusal.code, refusal.problem, refusal.fix)
-    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
+    except (OSError, ValueError, http.client.HTTPException):
         return TailraceError(
             "TAILRACE_DRAIN_FAILED",
             f"the application at {url} answered {refused.code} {refused.reason}.",

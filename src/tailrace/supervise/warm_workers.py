@@ -19,7 +19,7 @@ logger = logging.getLogger("tailrace")
 
 
 def warm_workers(spark: SparkSession) -> int:
-    """Start one for each task slot, if it is asked for; they wait for a minute. The number of those that started."""
+    """Start a worker for each task slot if enabled, and return how many started. Unused workers exit after a minute."""
     asked = value_of(spark, KEY) or str(is_supervised())
     slots = offered_slots(spark) if asked.lower() == "true" else None
     if not slots:
@@ -29,6 +29,6 @@ def warm_workers(spark: SparkSession) -> int:
         warm = jvm_object(spark.sparkContext, WARM_WORKERS_CLASS)
         return int(warm.start(spark.sparkContext._jsc.sc(), function, slots, WITHIN_MS))
     except Exception:
-        # Whoever needs a worker later learns by himself what is wrong with it.
+        # The task that needs the worker will report the problem.
         logger.debug("Python workers could not be started in advance", exc_info=True)
         return 0

@@ -34,7 +34,7 @@ def guarantee_of(facts: Facts) -> str:
     lost = "no row is lost"
     if any(option(source.options, "failOnDataLoss") == "false" for source in facts.described.sources):
         lost = "no row is lost except those that Kafka deleted before they were read (failOnDataLoss is false)"
-    if sink == EXACTLY_ONCE:
+    if sink in EXACTLY_ONCE:
         return _exactly_once(facts, lost)
     delivery = f"At least once: {lost}; {replayed}{repeated.get(sink, 'are written again')}"
     if facts.stateful:

@@ -74,7 +74,7 @@ def name_taken(facts: Facts) -> Iterator[Finding]:
         yield blocking(
             "TAILRACE_NAME_TAKEN",
             "query name",
-            f"a query with the name '{facts.name}' is running in this session, and Spark starts no second one.",
+            f"a query with the name '{facts.name}' is already running in this session, and names must be unique.",
             "stop it first, or choose another queryName.",
         )
 
@@ -89,7 +89,7 @@ def another_query(facts: Facts) -> Iterator[Finding]:
         differences.append(f"it was written by a query with {len(offsets)} sources, and this one has {len(sources)}")
     else:
         pairs = zip(sources, offsets, strict=True)
-        differences += [told for source, offset in pairs if (told := _other_topics(source, offset))]
+        differences += [text for source, offset in pairs if (text := _other_topics(source, offset))]
     kept, wanted = facts.checkpoint.operators, facts.described.state
     if kept and not wanted:
         differences.append("it holds state, and this query keeps none")

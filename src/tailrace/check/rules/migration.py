@@ -31,8 +31,8 @@ def _trigger(facts: Facts) -> Iterator[Finding]:
         old = f'.trigger(processingTime="{duration_in_words(interval)}")'
         yield note(CODE, "trigger", f"the one line that changes is {old}.", f"use {new} instead.")
     elif interval is None:
-        told = "it ends when its input is read; in Real-Time Mode it would keep running."
-        yield note(CODE, "trigger", told, f"{new} instead of its trigger, if that is intended.")
+        text = "it ends when its input is read; in Real-Time Mode it would keep running."
+        yield note(CODE, "trigger", text, f"{new} instead of its trigger, if that is intended.")
     else:
         yield note(CODE, "trigger", "the one line to add is the trigger.", f"{new}.")
 
@@ -43,18 +43,18 @@ def _output(facts: Facts) -> Iterator[Finding]:
     if mode == "update" or (mode == "append" and facts.described.may_append):
         return
     if not any(state.name == "aggregation" for state in facts.described.state):
-        told = f"'{mode}' becomes 'update', and the rows stay the same: nothing is aggregated."
+        text = f"'{mode}' becomes 'update', and the rows stay the same: nothing is aggregated."
     elif mode == "append":
-        told = (
+        text = (
             "'append' becomes 'update': instead of one final row, each change of a group is written at once. Readers "
             "take the last row of each key."
         )
     else:
-        told = (
+        text = (
             f"'{mode}' becomes 'update': instead of the whole result with each batch, only the rows that changed are "
             "written. Readers keep the others."
         )
-    yield note(CODE, "output mode", told)
+    yield note(CODE, "output mode", text)
 
 
 def _duplicates(facts: Facts) -> Iterator[Finding]:
@@ -84,10 +84,11 @@ def _latency(facts: Facts) -> Iterator[Finding]:
     taken = facts.batch_ms
     if taken:
         now = (
-            f"now a record waits for the next batch and for the whole of its own, and a batch takes {taken} ms (median)"
+            "now a record waits for the next batch to start and for all of it to finish, and a batch takes "
+            f"{taken} ms (median)"
         )
     else:
-        now = "now a record waits for the next batch and for the whole of its own"
+        now = "now a record waits for the next batch to start and for all of it to finish"
     yield note(
         CODE,
         "latency",

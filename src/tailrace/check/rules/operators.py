@@ -42,7 +42,7 @@ def state_before_union(facts: Facts) -> Iterator[Finding]:
 
 def refused_by_spark(facts: Facts) -> Iterator[Finding]:
     """What Spark or the plugin would say by itself, unless it is about something that has been said already."""
-    told = [operator.name for operator in facts.described.refused]
+    names = [operator.name for operator in facts.described.refused]
     if facts.described.state_before_union or facts.described.same_source_twice:
         return
     for said in ("spark_refuses", "not_planned"):
@@ -50,7 +50,7 @@ def refused_by_spark(facts: Facts) -> Iterator[Finding]:
         if message and (ours := TailraceError.find_in(message)):
             yield blocking(ours.code, "query", ours.problem, ours.fix)
             return
-        if message and not (told and (said == "not_planned" or _is_about(message, told))):
+        if message and not (names and (said == "not_planned" or _is_about(message, names))):
             yield blocking(
                 "TAILRACE_REFUSED_BY_SPARK",
                 "query",

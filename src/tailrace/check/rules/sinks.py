@@ -10,8 +10,8 @@ from tailrace.contract.query_description import StateDescription
 
 # Kafka's producer waits that long by default for more records to send along.
 DEFAULT_LINGER_MS = 5
-EXACTLY_ONCE = "tailrace-kafka"
-KAFKA_SINKS = ("kafka", EXACTLY_ONCE)
+EXACTLY_ONCE = ("tailrace-kafka",)
+KAFKA_SINKS = ("kafka", "tailrace-kafka")
 KAFKA_TYPES = {"key": ("STRING", "BINARY"), "value": ("STRING", "BINARY"), "topic": ("STRING",), "partition": ("INT",)}
 
 
@@ -74,14 +74,14 @@ def _sessions_without_end(facts: Facts) -> StateDescription | None:
 
 def no_row_identity(facts: Facts) -> Iterator[Finding]:
     """The exactly-once sink recognizes a replayed row by the record it was made from, or a match by its content."""
-    if facts.writer is None or facts.writer.format != EXACTLY_ONCE:
+    if facts.writer is None or facts.writer.format not in EXACTLY_ONCE:
         return
     for found in facts.described.identity_obstacles:
         yield blocking(found.code, found.title, found.problem, found.fix, found.line)
 
 
 def kafka_columns(facts: Facts) -> Iterator[Finding]:
-    # A query that runs has what it needs; its options are not told.
+    # A query that runs has what it needs, and its options are not described.
     if facts.writer is None or facts.writer.format not in KAFKA_SINKS or facts.described.running:
         return
     columns = {column.name: column.sql_type for column in facts.described.columns}
@@ -111,7 +111,7 @@ def lingers(facts: Facts) -> Iterator[Finding]:
             "TAILRACE_SINK_LINGERS",
             "sink kafka",
             f"the sink keeps each row back for up to {linger} ms to send others along: kafka.linger.ms.",
-            'leave it out, or .option("kafka.linger.ms", "0"); under load batches fill by themselves.',
+            'remove it, or .option("kafka.linger.ms", "0"); under load batches fill by themselves.',
         )
 
 

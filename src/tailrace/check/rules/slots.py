@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from tailrace._spark.slots import is_local
 from tailrace.check.facts import Facts
 from tailrace.check.formatting import listed
-from tailrace.contract.findings import Finding, blocking, warning
+from tailrace.contract.findings import Finding, blocking, note, warning
 
 PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 SPARKS_PARTITIONS = 200
+OVERLAP_KEY = "spark.tailrace.epochs.overlap"
+OVERLAPPING_SINKS = ("kafka", "console")
 
 
 def too_few(facts: Facts) -> Iterator[Finding]:
@@ -43,7 +45,23 @@ def default_shuffle_partitions(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def neighbours(facts: Facts) -> Iterator[Finding]:
+def too_few_to_overlap(facts: Facts) -> Iterator[Finding]:
+    """Without a shuffle, epochs overlap if their slots are free twice."""
+    needed, free = facts.shape.slots, facts.slots.free
+    if needed is None or free is None or not needed <= free < 2 * needed:
+        return
+    may_overlap = facts.writer is not None and facts.writer.format in OVERLAPPING_SINKS and not facts.shape.shuffles
+    if may_overlap and is_local(facts.slots.master) and facts.settings.get(OVERLAP_KEY, "auto") != "off":
+        yield note(
+            "TAILRACE_NO_SLOTS_TO_OVERLAP",
+            "task slots",
+            f"at an epoch boundary nothing is read for a moment. With {2 * needed} task slots instead of {free}, the "
+            "next epoch would take over while the one before still runs.",
+            f'.master("local[{(facts.slots.offered or free) + 2 * needed - free}]"): slots may exceed the cores.',
+        )
+
+
+def neighbors(facts: Facts) -> Iterator[Finding]:
     """Spark admits an epoch with a shuffle only if its slots are free at that moment."""
     holders = {holder.query_id for holder in facts.slots.holders}
     others = [name for query_id, name in facts.running.items() if query_id not in holders]
@@ -84,7 +102,7 @@ def _change(facts: Facts, missing: int) -> str:
     ways = [more]
     if (fitting := _fitting_partitions(facts)) is not None:
         fewer = f'spark.conf.set("{PARTITIONS_KEY}", {fitting}) before the query, which would fit'
-        # Nobody has chosen the default, and hundreds of slots are seldom the answer.
+        # The default was not chosen, and hundreds of slots are seldom the answer.
         ways.insert(0 if facts.settings.given(PARTITIONS_KEY) is None else 1, fewer)
     if slots.holders:
         ways.append("stop another query")

@@ -27,9 +27,9 @@ def unsupported(facts: Facts) -> Iterator[Finding]:
             yield blocking(
                 "TAILRACE_UNSUPPORTED_SOURCE",
                 f"source {source.name}",
-                f"the source '{source.name}' hands rows over in batches; Real-Time Mode needs one that hands them "
-                "over as they arrive.",
-                "read from Kafka; or keep this query in micro-batch: leave out .trigger(realTime=…).",
+                f"the source '{source.name}' delivers rows in batches; Real-Time Mode needs a source that delivers "
+                "them as they arrive.",
+                "read from Kafka, or run the query in micro-batch.",
                 source.line,
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tailrace.check.boundary_estimate import estimated_gap_ms
+from tailrace.check.boundary_estimate import estimated_pause_ms
 from tailrace.check.facts import Facts
 from tailrace.check.formatting import duration_in_words
 from tailrace.contract.findings import Finding, blocking, warning
@@ -27,13 +27,13 @@ def below_minimum(facts: Facts) -> Iterator[Finding]:
 
 
 def boundaries(facts: Facts) -> Iterator[Finding]:
-    gap = estimated_gap_ms(stateful=facts.stateful)
-    share = gap / facts.epoch_ms
+    pause_ms = estimated_pause_ms(stateful=facts.stateful)
+    share = pause_ms / facts.epoch_ms
     if share > TOLERATED_SHARE:
         yield warning(
             "TAILRACE_SHORT_EPOCHS",
             "trigger",
-            f"at each epoch boundary nothing flows for about {gap} ms (an estimate for a "
+            f"at each epoch boundary nothing flows for about {pause_ms} ms (an estimate for a "
             f"{'stateful' if facts.stateful else 'stateless'} query); of {duration_in_words(facts.epoch_ms)} that is "
             f"{share:.1%}, so the boundaries determine p{_percentile(share)} and everything above it.",
             f'.trigger(realTime="{duration_in_words(_enough_ms(facts))}") keeps them out of p99. A shorter epoch only '
@@ -43,7 +43,7 @@ def boundaries(facts: Facts) -> Iterator[Finding]:
 
 def _enough_ms(facts: Facts) -> int:
     """The shortest round epoch that Spark allows and whose boundaries stay below one percent."""
-    seconds = math.ceil(estimated_gap_ms(stateful=facts.stateful) / 10)
+    seconds = math.ceil(estimated_pause_ms(stateful=facts.stateful) / 10)
     enough_ms = next(round_s for round_s in (10, 30, 60, 120, 300) if round_s >= seconds) * 1000
     return int(max(enough_ms, facts.described.shortest_epoch_ms))
 

@@ -34,9 +34,10 @@ export function boundaryMarks(boundaries, x, top, bottom, { heads = false } = {}
     });
 }
 
-export const boundaryText = ({ at, epoch, pause_ms, parts_ms }) =>
+export const boundaryText = ({ at, epoch, pause_ms, parts_ms, overlapped, reason }) =>
   `Epoch ${epoch} ended at ${clock(at)}` +
-  (pause_ms === null ? "" : `; nothing was read for ${latency(pause_ms)}${partsText(parts_ms)}`);
+  (pause_ms === null ? "" : `; nothing was read for ${latency(pause_ms)}${partsText(parts_ms)}`) +
+  (overlapped ? "; the next one overlapped" : reason ? `; not overlapped: ${reason}` : "");
 
 // What a pause was made of, in the order in which it happens.
 export const partsText = (parts) =>

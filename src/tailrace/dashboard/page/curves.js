@@ -10,7 +10,7 @@ const TOP = 14;
 const LONGEST_STEP_S = 2.5; // further apart, two seconds have a gap between them
 const LABEL_HEIGHT = 14;
 
-// The calm one last: it lies on top.
+// The lowest one last: it lies on top.
 export const SERIES = [
   { key: "p999_ms", name: "p99.9", class: "p999" },
   { key: "p99_ms", name: "p99", class: "p99" },
@@ -66,7 +66,7 @@ function path(at, values, x, y) {
   return drawn;
 }
 
-/** Names at the curves' ends, so that nobody has to compare colours; pushed apart where they would overlap. */
+/** Names at the curves' ends, to save the reader comparing colors; pushed apart where they would overlap. */
 function endLabels(latest, left, y, bottom) {
   let free = TOP;
   return latest

@@ -28,7 +28,7 @@ function fill(element, attributes, children) {
 
 /**
  * Makes the container's children equal to the given ones and touches only what differs, so that a figure that
- * changes each second does not take the focus, the selection or the tooltip from whoever is reading.
+ * changes each second does not take the focus, the selection or the tooltip from the reader.
  */
 export function show(container, ...children) {
   const wanted = children.flat(Infinity).filter(Boolean);

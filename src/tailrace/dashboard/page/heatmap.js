@@ -8,7 +8,7 @@ import { WORDS } from "./words.js";
 const TOP = 22;
 const LABELS = 24;
 
-/** Where the cells are: from `bottom` upwards, one row a bucket, none for buckets that nobody needs. */
+/** Where the cells are: from `bottom` upwards, one row a bucket, none for buckets that are not needed. */
 function grid({ bounds_ms: bounds, counts }, height) {
   const { low, high } = occupied(counts, bounds.length);
   const bottom = height - LABELS;
@@ -19,11 +19,11 @@ function grid({ bounds_ms: bounds, counts }, height) {
 export function heatmap(history, boundaries, x, width, height) {
   const { low, high, row, bottom, top } = grid(history.heatmap, height);
   const every = Math.max(1, Math.ceil(20 / row));
-  const labelled = history.heatmap.bounds_ms
+  const labeled = history.heatmap.bounds_ms
     .map((bound, bucket) => ({ bound, bucket }))
     .filter(({ bucket }) => bucket >= low && bucket < high && (bucket - low) % every === 0);
   return [
-    // Painted by `paint` once it is on the page and its colours are known.
+    // Painted by `paint` once it is on the page and its colors are known.
     html("canvas", { class: "cells", "aria-hidden": "true" }),
     svg(
       "svg",
@@ -35,7 +35,7 @@ export function heatmap(history, boundaries, x, width, height) {
         svg("title", null, WORDS["heat map"]),
         "rows by latency, each second",
       ),
-      labelled.map(({ bound, bucket }) => latencyLabel(bound, x.left - 8, top(bucket))),
+      labeled.map(({ bound, bucket }) => latencyLabel(bound, x.left - 8, top(bucket))),
       boundaryMarks(boundaries, x, TOP, bottom),
       timeLabels(x, bottom + 17),
     ),
@@ -59,7 +59,7 @@ export function paint(container, history, x, width, height) {
   const { low, high, row, top } = grid(history.heatmap, height);
   const { columns, step } = gather(history, x);
   const most = Math.max(1, ...[...columns.values()].flat());
-  const colours = colourScale(container);
+  const colors = colorScale(container);
   // On whole pixels, else the seams between cells shine through.
   const pixel = (place) => Math.round(place * scale);
   for (const [column, counts] of columns) {
@@ -67,15 +67,15 @@ export function paint(container, history, x, width, height) {
     const right = pixel(Math.min(x.right, x.left + (column + 0.5) * step));
     for (let bucket = low; bucket <= high; bucket += 1) {
       if (!counts[bucket]) continue;
-      // A single slow row among thousands must be seen: colours follow the logarithm.
-      brush.fillStyle = colours(most > 1 ? Math.log(counts[bucket]) / Math.log(most) : 1);
+      // A single slow row among thousands must be seen: colors follow the logarithm.
+      brush.fillStyle = colors(most > 1 ? Math.log(counts[bucket]) / Math.log(most) : 1);
       brush.fillRect(left, pixel(top(bucket)), right - left, pixel(top(bucket) + row) - pixel(top(bucket)));
     }
   }
   return most;
 }
 
-/** Where a second is narrower than two pixels, neighbours share a column. */
+/** Where a second is narrower than two pixels, neighbors share a column. */
 function gather(history, x) {
   const second = (x.right - x.left) / (x.end - x.begin);
   const step = second * Math.max(1, Math.ceil(2 / second));
@@ -89,8 +89,8 @@ function gather(history, x) {
   return { columns, step };
 }
 
-/** From the style sheet's `--heat`, a list of colours whose lightness runs one way: it reads without hues, too. */
-function colourScale(element) {
+/** From the style sheet's `--heat`, a list of colors whose lightness runs one way: it reads without hues, too. */
+function colorScale(element) {
   const stops = getComputedStyle(element)
     .getPropertyValue("--heat")
     .trim()
@@ -105,16 +105,16 @@ function colourScale(element) {
 }
 
 export function heatKey(container, most) {
-  const colours = colourScale(container);
+  const colors = colorScale(container);
   const steps = [0, 0.2, 0.4, 0.6, 0.8, 1];
   return html(
     "span",
-    { class: "heat-key", title: "The heat map's colours: rows of one second in one range of latency" },
+    { class: "heat-key", title: "The heat map's colors: rows of one second in one range of latency" },
     "1 row",
     svg(
       "svg",
       { width: 72, height: 10, "aria-hidden": "true" },
-      steps.map((share, position) => svg("rect", { x: position * 12, width: 12, height: 10, fill: colours(share) })),
+      steps.map((share, position) => svg("rect", { x: position * 12, width: 12, height: 10, fill: colors(share) })),
     ),
     count(most),
   );

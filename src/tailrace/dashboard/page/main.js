@@ -44,7 +44,7 @@ const wanted = () => {
   try {
     return decodeURIComponent(location.hash.slice(1));
   } catch {
-    return ""; // somebody's own idea of an address
+    return ""; // an address that we did not make
   }
 };
 

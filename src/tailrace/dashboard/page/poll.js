@@ -1,4 +1,4 @@
-// Asks the driver for figures once a second, while somebody looks.
+// Asks the driver for figures once a second, while the page is visible.
 
 const EVERY_MS = 1000;
 const PATIENCE_MS = 10_000;

@@ -32,7 +32,7 @@ export function drawTimeline(history, boundaries, now) {
   const most = paint(byId("heatmap"), history, x, width, height - share);
   show(
     byId("timeline-key"),
-    html("span", { class: "boundary-key", title: WORDS.boundary }, "end of an epoch"),
+    html("span", { class: "boundary-key", title: WORDS.boundary }, "epoch boundary"),
     history.at.length > 0 && heatKey(byId("heatmap"), most),
   );
   drawReadout();
@@ -74,8 +74,8 @@ function drawReadout() {
   );
   const pixel = x(near ? history.at[sample] : at);
   crosshair.style.left = `${pixel}px`;
-  const beside = pixel + 14 + readout.offsetWidth <= x.right ? pixel + 14 : pixel - 14 - readout.offsetWidth;
-  readout.style.left = `${Math.max(0, beside)}px`;
+  const left = pixel + 14 + readout.offsetWidth <= x.right ? pixel + 14 : pixel - 14 - readout.offsetWidth;
+  readout.style.left = `${Math.max(0, left)}px`;
 }
 
 function nearest(times, at) {

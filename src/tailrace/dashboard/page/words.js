@@ -1,8 +1,8 @@
-// What each figure means, in the words of whoever runs the query. Shown as tooltips and at the foot of the page.
+// What each figure means, in the words of the people who run the query. Shown as tooltips and at the foot of the page.
 
 export const WORDS = {
   "end to end":
-    "From the record's timestamp until the sink has acknowledged the row: how long an answer is waited for.",
+    "From the record's timestamp until the sink has acknowledged the row: the time a consumer waits for the result.",
   p50: "Half of the rows were faster than this.",
   p99: "99 of 100 rows were faster than this; one was slower.",
   "p99.9": "999 of 1,000 rows were faster than this; one was slower.",
@@ -11,14 +11,14 @@ export const WORDS = {
   "rows out": "Rows handed to the sink each second. Filters and aggregations make it differ from the rows read.",
   lag: "Rows that are in the source and not yet read, over all partitions. It should stay near zero.",
   epoch: "Progress is committed at the end of each epoch. Rows do not wait for it, but reading pauses for a moment.",
-  boundary: "The end of an epoch: nothing is read for a moment while progress is committed.",
+  boundary: "At an epoch boundary nothing is read for a moment while progress is committed.",
   "heat map":
-    "Each column is a second, each row a range of latency; the stronger the colour, the more rows took that long.",
+    "Each column is a second, each row a range of latency; the stronger the color, the more rows took that long.",
   "source queue":
     "From the record's timestamp until Spark read it: in the producer, on the broker, in the queue before the query.",
   processing: "From read until handed to the sink: your operators, your Python, shuffles between stages.",
   acknowledgement: "From handed to the sink until the sink has confirmed it.",
-  rest: "What end-to-end p99 has beyond the two: above all the sink's acknowledgement.",
+  rest: "The rest of the end-to-end p99: above all the sink's acknowledgement.",
   python: "One batch of rows with the Python worker, there and back.",
   shuffle: "From sent by the stage before until received by this one.",
   sink: "The call of the sink itself, without waiting for its acknowledgement.",
@@ -27,10 +27,10 @@ export const WORDS = {
   cpu: "How busy the machine is; at 100 % rows wait for a core.",
   "process cpu": "The part of it that is this executor.",
   gc: "Pauses for garbage collection: how many, and the longest. Every row waits for them.",
-  hiccups: "How late a thread that only sleeps wakes up: p99 and worst. It shows what the machine does to everybody.",
+  hiccups: "How late a thread that only sleeps wakes up: p99 and worst. It shows stalls that affect every thread.",
   heap: "Memory of the JVM in use, of what it may take.",
   "state rows": "Keys, windows and the like that the operator remembers.",
-  "state memory": "What it takes to remember them.",
+  "state memory": "Memory used by this state.",
   commit: "How long it took to save the changed state at the end of the epoch; it lengthens the pause there.",
 };
 

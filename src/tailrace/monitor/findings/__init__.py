@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tailrace.contract.findings import Finding, gravest_first
+from tailrace.contract.findings import Finding, most_severe_first
 from tailrace.contract.snapshot import ExecutorFigures, QueryFigures, QueryStatus
 from tailrace.monitor.findings import backlog, delays, machine, skew
 from tailrace.monitor.findings.evidence import Evidence
@@ -33,10 +33,10 @@ RULES: tuple[Rule, ...] = (
 
 
 def find(query: QueryFigures, executors: Sequence[ExecutorFigures], now: float) -> list[Finding]:
-    """The findings on a query's figures, the gravest first."""
+    """The findings on a query's figures, the most severe first."""
     evidence = Evidence(query, executors, now)
     if query.status in (QueryStatus.ENDED, QueryStatus.FAILED):
         return []
     # Without a row there is nothing to explain but why there is none.
     rules = RULES if evidence.window.end_to_end is not None else BACKLOG_RULES
-    return gravest_first(finding for rule in rules for finding in rule(evidence))
+    return most_severe_first(finding for rule in rules for finding in rule(evidence))

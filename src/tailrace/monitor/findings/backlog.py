@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tailrace.contract.findings import Finding, warning
 from tailrace.monitor.findings.evidence import Evidence, warning_if
-from tailrace.monitor.query import LAGGING_ROWS
+from tailrace.monitor.lag import LAGGING_ROWS
 from tailrace.monitor.wording import counted, listed, milliseconds
 
 
@@ -31,14 +31,15 @@ def partition_not_read(evidence: Evidence) -> Iterator[Finding]:
 def bad_records(evidence: Evidence) -> Iterator[Finding]:
     bad = evidence.query.bad_records
     if bad.records:
+        were = "was" if bad.records == 1 else "were"
         is_recent = bad.last_at is not None and bad.last_at >= evidence.now - evidence.seconds
         yield Finding(
             "TAILRACE_BAD_RECORDS",
             warning_if(is_recent),
-            f"The query goes on without {counted(bad.records, 'record')} that could not be processed",
+            f"{counted(bad.records, 'record')} could not be processed and {were} skipped",
             f"the last error: {bad.last_error or 'unknown'}",
-            "the records are in the dead-letter topic, their positions in the executors' logs: fix the query or what "
-            "writes them.",
+            "the executors' logs have their positions and, with onError=dead-letter, the dead-letter topic has the "
+            "records: fix the query or what writes them.",
         )
 
 

@@ -14,7 +14,7 @@ from tailrace.contract.run_folder import DashboardReport, ExitReport, LastRun, S
 from tailrace.contract.snapshot import QueryStatus, Snapshot
 from tailrace.monitor.health import current_runs, health_of
 from tailrace.supervise import run_folder
-from tailrace.supervise.run.process import Application
+from tailrace.supervise.run.process import ApplicationProcess
 from tailrace.supervise.run.replay import Offsets, Replay, replay_of
 
 ANSWERS_WITHIN_S = 3.0
@@ -30,15 +30,15 @@ class FailedQuery:
 class ApplicationHealth:
     """Polls one application, and keeps the last answer for when it no longer responds."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: ApplicationProcess) -> None:
         self._application = application
         self._snapshot: Snapshot | None = None
         self._heard_at: float | None = None
-        self._well_since: float | None = None
+        self._healthy_since: float | None = None
         self._failed_since: float | None = None
         self.has_queries = False
 
-    def look(self) -> Health | None:
+    def poll(self) -> Health | None:
         """The queries' current health. None if there is no answer; "no answer" if there has been none for a while."""
         address = self.address
         if address is None:
@@ -49,12 +49,12 @@ class ApplicationHealth:
             self._snapshot = from_json(Snapshot, read_url(url, ANSWERS_WITHIN_S))
         except (OSError, ValueError, http.client.HTTPException):
             # A driver that collects garbage may miss an answer.
-            self._well_since = None
+            self._healthy_since = None
             return Health("no answer") if now - (self._heard_at or now) > SILENT_AFTER_S else None
         self._heard_at = now
         health = health_of(self._snapshot)
         self.has_queries = self.has_queries or bool(health.queries)
-        self._well_since = (self._well_since or now) if health.is_ready else None
+        self._healthy_since = (self._healthy_since or now) if health.is_ready else None
         self._failed_since = (self._failed_since or now) if health.status == "failed" else None
         return health
 
@@ -64,12 +64,12 @@ class ApplicationHealth:
         return self._application.report(DashboardReport, run_folder.DASHBOARD)
 
     @property
-    def well_for_s(self) -> float:
-        return 0.0 if self._well_since is None else time.monotonic() - self._well_since
+    def healthy_for_s(self) -> float:
+        return 0.0 if self._healthy_since is None else time.monotonic() - self._healthy_since
 
     @property
     def failed_for_s(self) -> float:
-        """How long a query is down though the application goes on."""
+        """Seconds since a query failed in a running application."""
         return 0.0 if self._failed_since is None else time.monotonic() - self._failed_since
 
     def failed_query(self) -> FailedQuery | None:
@@ -79,7 +79,7 @@ class ApplicationHealth:
         return next((FailedQuery(name, error) for name, error in failed if error), None)
 
     def replays(self) -> dict[str, Replay]:
-        """From where each query would go on."""
+        """Where each query would resume."""
         read_to = {run.run_id: _behind(run) for run in self._last_runs()}
         started = self._application.report(StartedQueries, run_folder.QUERIES)
         return {

@@ -60,7 +60,7 @@ def _takes_value(word: str, following: list[str], own_options: Collection[str], 
         return True
     if word in own_flags or word in SUBMIT_FLAGS:
         return False
-    # Nobody here knows it: a word behind it that is no option and no script can only be its value.
+    # Unknown here: if the next word is neither an option nor a script, it can only be its value.
     return any(not one.startswith("-") and not one.endswith(".py") for one in following)
 
 
@@ -71,7 +71,7 @@ def refuse_what_cannot_be_supervised(arguments: Arguments) -> None:
         raise TailraceError(
             "TAILRACE_NOT_SUPERVISED",
             "in cluster mode the driver runs on another machine, where this command cannot watch it.",
-            "leave out --deploy-mode cluster, and run this command where the driver is to run, such as in a container.",
+            "remove --deploy-mode cluster, and run this command where the driver is to run, such as in a container.",
         )
     if any(True for _ in arguments.values_of("--remote")):
         raise TailraceError(

@@ -8,7 +8,7 @@ from enum import IntEnum
 class ExitCode(IntEnum):
     OK = 0
     """Drained, or the application ended by itself without an error."""
-    HOPELESS = 3
+    NOT_CURABLE = 3
     """It failed in a way that a restart cannot fix."""
     RESTART_LIMIT = 4
     """It failed more often in a row than --restarts allows."""

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tailrace.contract.run_status import RecordRange
 from tailrace.errors import TailraceError
 from tailrace.supervise.run.known_failures import (
     CURABLE_AFTER_OUTAGE,
     CURABLE_CODES,
-    KNOWN,
+    KNOWN_FAILURES,
     OUTAGE,
     OUTAGES,
     PROGRAM_ERRORS,
@@ -29,24 +30,6 @@ class Cure(StrEnum):
     """It may, but if the same record fails again, that record is the cause."""
     NONE = "none"
     """It fails again however often it is started."""
-
-
-@dataclass(frozen=True)
-class RecordRange:
-    """Records of one partition, one of which was being worked on."""
-
-    topic: str
-    partition: int
-    first: int
-    last: int
-
-    def overlaps(self, other: RecordRange) -> bool:
-        same = (self.topic, self.partition) == (other.topic, other.partition)
-        return same and self.first <= other.last and other.first <= self.last
-
-    def __str__(self) -> str:
-        offsets = f"offset {self.first}" if self.first == self.last else f"offsets {self.first} to {self.last}"
-        return f"topic {self.topic}, partition {self.partition}, {offsets}"
 
 
 @dataclass(frozen=True)
@@ -91,7 +74,7 @@ def diagnose(said: str, exit_code: int) -> Failure:
         return _of_python_function(error, records, query, run_id)
     # Behind it is the query's plan, with the user's own words in it.
     message = error.partition("\n=== Streaming Query")[0]
-    for known in KNOWN:
+    for known in KNOWN_FAILURES:
         if (found := known.pattern.search(message)) is not None:
             cure = Cure.RESTART if known.curable else Cure.NONE
             return failure(_condition_in(message) or known.code, _line_with(message, found.start()), known.fix, cure)

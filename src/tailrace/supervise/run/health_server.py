@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import threading
 import time
@@ -11,12 +10,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tailrace._process.host_guard import HostGuard, refusal_of
+from tailrace.contract.codec import to_json
+from tailrace.contract.errors import ErrorAnswer
+from tailrace.contract.run_status import RunStatus
 from tailrace.errors import TailraceError
 from tailrace.supervise.run.status import Status
 
 # Of a whole request and its answer: a probe takes milliseconds.
 REQUEST_WITHIN_S = 5.0
-# When one more comes, the oldest is closed: it is the one that does not go on.
+# When one more comes, the oldest is closed: it is the one most likely to be stuck.
 MOST_CONNECTIONS = 64
 
 
@@ -99,16 +101,17 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         host = self.headers.get("host", "")
         if self.guard.refuses(host):
-            self._answer(403, {"error": refusal_of(host)})
+            self._answer(403, ErrorAnswer(refusal_of(host)))
         elif self.path.partition("?")[0] == "/health":
-            self._answer(200, self.status.to_dict())
+            self._answer(200, self.status.current)
         elif self.path.partition("?")[0] == "/ready":
-            self._answer(200 if self.status.is_ready else 503, self.status.to_dict())
+            current = self.status.current
+            self._answer(200 if current.is_ready else 503, current)
         else:
-            self._answer(404, {"error": "there are /health and /ready"})
+            self._answer(404, ErrorAnswer("there are /health and /ready"))
 
-    def _answer(self, code: int, body: object) -> None:
-        text = json.dumps(body).encode()
+    def _answer(self, code: int, body: RunStatus | ErrorAnswer) -> None:
+        text = to_json(body).encode()
         self.send_response(code)
         self.send_header("content-type", "application/json")
         self.send_header("cache-control", "no-store")

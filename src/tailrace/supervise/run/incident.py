@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tailrace._process.paths import state_folder, write_private
 from tailrace._process.redaction import hide_in_command, hide_in_text
 from tailrace._version import __version__
+from tailrace.contract.codec import to_json
+from tailrace.contract.run_status import IncidentSummary, RecordRange
 from tailrace.errors import TailraceError
-from tailrace.supervise.run.failures import Failure
+from tailrace.supervise.run.failures import Cure, Failure
 from tailrace.supervise.run.replay import Replay
 
 KEPT = 50
@@ -23,10 +24,32 @@ LOG_LINES = 60
 
 
 @dataclass(frozen=True)
+class IncidentReport:
+    """The JSON file of an incident."""
+
+    tailrace: str
+    script: str
+    began_at: str
+    ended_at: str
+    exit_code: int | None
+    query: str | None
+    code: str
+    problem: str
+    fix: str
+    cure: Cure
+    records: tuple[RecordRange, ...]
+    read_again: Mapping[str, Replay]
+    """By the query's name, or its id."""
+    next_step: str
+    command: tuple[str, ...]
+    log: str
+
+
+@dataclass(frozen=True)
 class Incident:
     script: str
     began_at: float
-    """When this life of the application began."""
+    """When this start of the application began."""
     ended_at: float
     exit_code: int | None
     failure: Failure
@@ -37,30 +60,32 @@ class Incident:
     log: str
     log_end: str = field(repr=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        failure = asdict(self.failure)
-        return {
-            "tailrace": __version__,
-            "script": self.script,
-            "began_at": _when(self.began_at),
-            "ended_at": _when(self.ended_at),
-            "exit_code": self.exit_code,
-            "query": failure["query"],
-            "code": failure["code"],
-            "problem": hide_in_text(failure["problem"]),
-            "fix": hide_in_text(failure["fix"]),
-            "cure": str(self.failure.cure),
-            "records": failure["records"],
-            "read_again": {name: asdict(replay.redacted()) for name, replay in self.replays.items()},
-            "next_step": self.next_step,
-            "command": hide_in_command(self.command),
-            "log": self.log,
-        }
+    def report(self) -> IncidentReport:
+        """Without secrets, for a file."""
+        return IncidentReport(
+            tailrace=__version__,
+            script=self.script,
+            began_at=_when(self.began_at),
+            ended_at=_when(self.ended_at),
+            exit_code=self.exit_code,
+            query=self.failure.query,
+            code=self.failure.code,
+            problem=hide_in_text(self.failure.problem),
+            fix=hide_in_text(self.failure.fix),
+            cure=self.failure.cure,
+            records=self.failure.records,
+            read_again={name: replay.redacted() for name, replay in self.replays.items()},
+            next_step=self.next_step,
+            command=tuple(hide_in_command(self.command)),
+            log=self.log,
+        )
 
-    def brief(self) -> dict[str, Any]:
-        """For those who ask for the health."""
-        kept = ("ended_at", "query", "code", "problem", "fix", "records", "next_step")
-        return {key: value for key, value in self.to_dict().items() if key in kept}
+    def summary(self) -> IncidentSummary:
+        """Without secrets, for probes."""
+        full = self.report()
+        return IncidentSummary(
+            full.ended_at, full.query, full.code, full.problem, full.fix, full.records, full.next_step
+        )
 
     def markdown(self) -> str:
         where = f" in the query {self.failure.query}" if self.failure.query else ""
@@ -70,8 +95,8 @@ class Incident:
             "what to do": _cell(hide_in_text(self.failure.fix)),
             "which record": "; ".join(map(str, self.failure.records)) or "not known, or none",
             "what was done": _cell(self.next_step),
-            "application": f"`{self.script}`, begun {_when(self.began_at)}, ended after {lived_s:.0f} s "
-            + ("while its process ran on" if self.exit_code is None else f"with exit code {self.exit_code}"),
+            "application": f"`{self.script}`, started {_when(self.began_at)}, failed after {lived_s:.0f} s, "
+            + ("process still running" if self.exit_code is None else f"exit code {self.exit_code}"),
             "log": f"`{self.log}`",
         }
         table = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
@@ -85,7 +110,7 @@ class Incident:
 
 
 def write(incident: Incident, folder: Path | None) -> Path:
-    """The report, with the same as JSON beside it. Only this user can read them, and only the newest are kept."""
+    """The report, and the same as JSON next to it. Only this user can read them, and only the newest are kept."""
     stem = Path(incident.script).stem
     where = folder or state_folder("incidents")
     when = time.strftime("%Y%m%d-%H%M%S", time.gmtime(incident.ended_at))
@@ -94,7 +119,7 @@ def write(incident: Incident, folder: Path | None) -> Path:
         where.mkdir(parents=True, exist_ok=True, mode=0o700)
         _prune(where, stem)
         write_private(report, incident.markdown())
-        write_private(report.with_suffix(".json"), json.dumps(incident.to_dict(), indent=2) + "\n")
+        write_private(report.with_suffix(".json"), to_json(incident.report(), indent=2) + "\n")
     except OSError as failure:
         raise TailraceError(
             "TAILRACE_FOLDER_NOT_WRITABLE",
@@ -130,7 +155,7 @@ def _replay(name: str, replay: Replay) -> str:
         for partition, offset in sorted(partitions.items(), key=lambda one: int(one[0]))
     ]
     table = "\n".join(["| topic | partition | next offset | records read again |", "|---|---|---|---|", *rows])
-    return f"{head}epoch {replay.epoch} was the last that was committed; the next run goes on behind it.\n\n{table}\n"
+    return f"{head}the last committed epoch is {replay.epoch}; the next run continues after it.\n\n{table}\n"
 
 
 def _known(count: int | None) -> str:

@@ -40,81 +40,81 @@ PROGRAM_ERRORS = frozenset(
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFailure:
     code: str
     pattern: re.Pattern[str]
     fix: str
     curable: bool
 
 
-def _never(code: str, pattern: str, fix: str) -> Known:
-    return Known(code, re.compile(pattern, re.M), fix, curable=False)
+def _incurable(code: str, pattern: str, fix: str) -> KnownFailure:
+    return KnownFailure(code, re.compile(pattern, re.M), fix, curable=False)
 
 
-def _again(code: str, pattern: str, fix: str) -> Known:
-    return Known(code, re.compile(pattern, re.M), fix, curable=True)
+def _curable(code: str, pattern: str, fix: str) -> KnownFailure:
+    return KnownFailure(code, re.compile(pattern, re.M), fix, curable=True)
 
 
 # Repetitions are bounded: the texts quote records, and a search must not take longer than in proportion to them.
-# The first that fits. What is hopeless stands first: a lost broker is often mentioned beside the real cause.
-KNOWN = (
-    _never(
+# The first that fits. Those that no restart cures come first: a lost broker is often mentioned with the real cause.
+KNOWN_FAILURES = (
+    _incurable(
         "PROGRAM_ERROR",
         rf"^(?:{'|'.join(sorted(PROGRAM_ERRORS))})\b",
         "correct the script, or install what it imports.",
     ),
-    _never(
+    _incurable(
         "NOT_AUTHORIZED",
         r"AuthenticationException|AuthorizationException|[Aa]uthentication failed|Not authorized to",
         "give the application the credentials and rights that the broker or the store wants.",
     ),
-    _never(
+    _incurable(
         "TOPIC_MISSING",
         r"UnknownTopicOrPartition|does not host this topic-partition",
         "create the topic, or correct its name.",
     ),
-    _never(
+    _incurable(
         "DATA_LOSS",
         r"KAFKA_DATA_LOSS|data may have been lost|OffsetOutOfRange",
-        "the records to go on from are gone from the topic: start with a new checkpoint, or set failOnDataLoss to "
-        "false if the gap may be passed over.",
+        "Kafka has deleted the next records to read: start with a new checkpoint, or set failOnDataLoss to false to "
+        "skip them.",
     ),
-    _never(
+    _incurable(
         "CHECKPOINT_INCOMPATIBLE",
         r"SCHEMA_NOT_COMPATIBLE|STATE_STORE_\w{0,64}(?:MISMATCH|INCOMPATIBLE)|sources? in the checkpoint|"
         r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|CHECKPOINT_\w{0,64}(?:MISMATCH|INCOMPATIBLE)|UNSUPPORTED_LOG_VERSION",
         "go back to the query that wrote the checkpoint, or use another checkpoint location.",
     ),
-    _never(
+    _incurable(
         "CHECKPOINT_IN_USE",
         r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming jobs detected",
         "another process runs a query with this checkpoint: end one of them.",
     ),
-    _never(
+    _incurable(
         "REFUSED_BY_SPARK",
         r"^(?:pyspark\.errors\.exceptions\.\w+\.)?(?:AnalysisException|ParseException|IllegalArgumentException)\b",
         "correct the query: Spark refuses it.",
     ),
-    _never(
+    _incurable(
         "CANNOT_START",
         r"^Error: |SparkSubmit\.error\(|Could not parse Master URL|"
         r"ClassNotFoundException|NoClassDefFoundError|UnsupportedClassVersionError",
         "correct the arguments for spark-submit, or bring the jars that are missing.",
     ),
-    _again(
+    _curable(
         "OUT_OF_MEMORY", r"OutOfMemoryError|\bMemoryError\b", "give it more memory: --driver-memory, --executor-memory."
     ),
-    _again(
+    _curable(
         "TOO_FEW_SLOTS_LEFT",
         r"CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT",
         "executors are missing. They may come back; if not, find out why they ended.",
     ),
-    _again(
+    _curable(
         "EXECUTOR_LOST",
         r"ExecutorLostFailure|[Ee]xecutor \S+ (?:exited|lost)|heartbeat|FetchFailed",
         "find out why the executor ended; see its log.",
     ),
-    _again(
+    _curable(
         "OUTAGE",
         OUTAGE,
         "make sure that the other side can be reached; it is retried.",

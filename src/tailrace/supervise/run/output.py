@@ -89,7 +89,7 @@ class Copy(threading.Thread):
             self._onto.write(self._terminal.shown(piece) if self._terminal else piece)
             self._onto.flush()
         except (OSError, ValueError):
-            # Nobody reads it any more (`tailrace run … | head`); the application goes on.
+            # The reader is gone (`tailrace run … | head`); the application continues.
             self._onto = None
 
 

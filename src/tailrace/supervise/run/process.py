@@ -22,12 +22,12 @@ from tailrace.supervise import run_folder
 from tailrace.supervise.run.output import Copy, RotatingLog
 
 OUTPUT_ENDS_WITHIN_S = 2.0
-POLITE_S = 5.0
+ENDS_WITHIN_S = 5.0
 
 Report = TypeVar("Report")
 
 
-class Application:
+class ApplicationProcess:
     """The running application; `events` gets it when its process has ended.
 
     We start a guard (`_process/owner_pipe.py`), which leads the process group and kills it if we die.
@@ -98,11 +98,11 @@ class Application:
         self._waiter.join(seconds)
         return not self._waiter.is_alive()
 
-    def end(self, *, politely_s: float = POLITE_S) -> None:
-        """Ask it to end, then kill what is left."""
-        if politely_s and self._waiter.is_alive():
+    def end(self, *, within_s: float = ENDS_WITHIN_S) -> None:
+        """Ask it to end within that time, then kill what is left. Kills at once without any."""
+        if within_s and self._waiter.is_alive():
             self._signal(signal.SIGTERM)
-            self.ends_within(politely_s)
+            self.ends_within(within_s)
         if self._waiter.is_alive():
             self._signal(signal.SIGKILL)
             self._waiter.join()
@@ -121,9 +121,9 @@ class Application:
             copy.join(OUTPUT_ENDS_WITHIN_S)
         self._events.put(self)
 
-    def _signal(self, sign: signal.Signals) -> None:
+    def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._guard.pid, sign)
+            os.killpg(self._guard.pid, number)
 
 
 def _binary(stream: Any) -> BinaryIO:

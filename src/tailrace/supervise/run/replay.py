@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,8 @@ class Replay:
     checkpoint: str
     epoch: int | None = None
     """The last one that was committed; None if there was none, or if it could not be read."""
-    begins_at: Offsets = field(default_factory=dict)
-    read_to: Offsets = field(default_factory=dict)
+    begins_at: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    read_to: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """The offset behind the last record that was read, as far as it is known."""
     problem: str | None = None
     """Why the checkpoint could not be read."""

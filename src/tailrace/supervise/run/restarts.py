@@ -26,6 +26,7 @@ class Restarts:
         full = min(self.longest_delay_s, self.first_delay_s * 2.0 ** min(self.used - 1, 30))
         return full * (0.5 + chance() / 2)
 
-    def has_been_well_for(self, seconds: float) -> None:
+    def healthy_for(self, seconds: float) -> None:
+        """Reset the counter if the run has been healthy for long enough."""
         if seconds >= self.stable_after_s:
             self.used = 0

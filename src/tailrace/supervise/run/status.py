@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from enum import StrEnum
-from typing import Any
+from dataclasses import replace
 
-from tailrace.contract.codec import encode
 from tailrace.contract.health import Health
-
-
-class State(StrEnum):
-    STARTING = "starting"
-    RUNNING = "running"
-    WAITING = "waiting to restart"
-    DRAINING = "draining"
-    ENDED = "ended"
+from tailrace.contract.run_status import IncidentSummary, RestartCounts, RunStatus, State
 
 
 class Status:
@@ -24,43 +15,28 @@ class Status:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._state = State.STARTING
-        self._since = time.time()
-        self._queries = Health("unknown")
-        self._restarts: dict[str, int] = {"used": 0, "limit": 0, "total": 0}
-        self._incident: dict[str, Any] | None = None
+        self._current = RunStatus(State.STARTING, time.time(), Health("unknown"), RestartCounts(0, 0, 0), None)
+
+    @property
+    def current(self) -> RunStatus:
+        with self._lock:
+            return self._current
 
     def enter(self, state: State) -> None:
         with self._lock:
-            if state != self._state:
-                self._state, self._since = state, time.time()
-            if state != State.RUNNING:
-                self._queries = Health("unknown")
+            if state is not self._current.state:
+                self._current = replace(self._current, state=state, since=time.time())
+            if state is not State.RUNNING:
+                self._current = replace(self._current, application=Health("unknown"))
 
-    def tell(
-        self,
-        *,
-        queries: Health | None = None,
-        restarts: dict[str, int] | None = None,
-        incident: dict[str, Any] | None = None,
-    ) -> None:
+    def set_queries(self, health: Health) -> None:
         with self._lock:
-            self._queries = queries or self._queries
-            self._restarts = restarts or self._restarts
-            self._incident = incident or self._incident
+            self._current = replace(self._current, application=health)
 
-    @property
-    def is_ready(self) -> bool:
-        """True if rows flow in every query, according to the application."""
+    def set_restarts(self, restarts: RestartCounts) -> None:
         with self._lock:
-            return self._state == State.RUNNING and self._queries.is_ready
+            self._current = replace(self._current, restarts=restarts)
 
-    def to_dict(self) -> dict[str, Any]:
+    def set_incident(self, incident: IncidentSummary) -> None:
         with self._lock:
-            return {
-                "state": self._state.value,
-                "since": self._since,
-                "application": encode(self._queries),
-                "restarts": self._restarts,
-                "last_incident": self._incident,
-            }
+            self._current = replace(self._current, last_incident=incident)

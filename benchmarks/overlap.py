@@ -1,0 +1,99 @@
+"""Measure what is left of an epoch boundary when epochs overlap: on and off in turns, in one JVM.
+
+Each turn is a fresh query with epochs of ten seconds. The silence at a boundary is the longest gap in the output around
+it; the control is the same figure in the middle of the epochs, where neither a boundary nor planning disturbs. A
+silence below 20 ms counts as 20. Prints the table of docs/benchmarks/epoch-boundaries.md, and whether the bar holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from typing import Any
+
+import tailrace
+from benchmarks.common import print_table, spread
+from benchmarks.one_jvm import in_a_jvm
+from benchmarks.overlap_turns import ON, Turns
+from tailrace.loadtest.machine import describe_machine
+from tailrace.loadtest.report import LABELS
+
+STATELESS, PYTHON = "stateless", "python udf"
+WARM_UP_EPOCHS = 40
+# Of the silence in the middle of an epoch.
+BAR = 1.5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=int, default=65, help="of each turn")
+    parser.add_argument("--epoch", type=int, default=10, help="seconds")
+    parser.add_argument("--rate", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--warm-up", type=int, default=WARM_UP_EPOCHS, help="short epochs before the first turn")
+    parser.add_argument("--query", action="append", choices=(STATELESS, PYTHON))
+    options = parser.parse_args()
+    with tailrace.EmbeddedKafka() as kafka:
+        work = Turns(
+            kafka.bootstrap_servers,
+            tuple(options.query or (STATELESS, PYTHON)),
+            # The short epochs of the warm-up overlap too.
+            settings={"spark.tailrace.testing.overlapShortestMs": "1000"},
+            epoch_s=options.epoch,
+            seconds=options.seconds,
+            rate=options.rate,
+            warm_up_epochs=options.warm_up,
+            rounds=options.rounds,
+        )
+        turns = list(in_a_jvm(work, module="benchmarks.overlap_turns"))
+    print(
+        f"{options.rate} rows/s, epochs of {options.epoch} s, {options.rounds} turns of {options.seconds} s each, "
+        f"after {options.warm_up} short epochs. {describe_machine()}.\n"
+    )
+    print_turns(turns)
+    print_bars(turns)
+
+
+def print_turns(turns: list[dict[str, Any]]) -> None:
+    print_table(
+        [
+            "",
+            "silence at boundaries, ms: median [least–most]",
+            "control, ms",
+            "boundaries, overlapped",
+            *LABELS.values(),
+            "lost",
+            "duplicates",
+        ],
+        (
+            [
+                f"{turn['query']}, overlap {turn['overlap']}",
+                spread(turn["pauses_ms"]),
+                spread(turn["control_ms"]),
+                f"{len(turn['pauses_ms'])}, {turn['overlapped']}",
+                *(f"{turn[name]:.1f}" for name in LABELS),
+                str(turn["lost"]),
+                str(turn["duplicates"]),
+            ]
+            for turn in turns
+        ),
+    )
+
+
+def print_bars(turns: list[dict[str, Any]]) -> None:
+    def median(query: str, figure: str) -> float:
+        found = [one for turn in turns if (turn["query"], turn["overlap"]) == (query, ON) for one in turn[figure]]
+        return float(statistics.median(found))
+
+    ratios = {
+        query: median(query, "pauses_ms") / median(query, "control_ms")
+        for query in dict.fromkeys(turn["query"] for turn in turns)
+    }
+    print_table(
+        ["silence at boundaries / in the middle of epochs", "measured", "bar", ""],
+        ([query, f"{ratio:.2f}", f"≤ {BAR}", "holds" if ratio <= BAR else "missed"] for query, ratio in ratios.items()),
+    )
+
+
+if __name__ == "__main__":
+    main()
