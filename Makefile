@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 CLASSES := $(VENV)/spark-classes.jsa
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit chaos lint format plugin docs site wheel release-check bench clean
+.PHONY: help demo test unit chaos lint format plugin docs site wheel release-check bench bench-peers bench-test clean
 
 help: ## Show what there is.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -16,7 +16,7 @@ demo: plugin ## Run the main job on an embedded broker (ARGS="--seconds 30" for 
 
 test: plugin $(CLASSES) ## Pass the tests (ARGS="tests/unit" for some of them).
 	$(BIN)/python jvm/test.py
-	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 unit: plugin $(CLASSES) ## Pass the unit tests: jvm/test, then tests/unit (ARGS="-k origin" for some of the latter).
 	$(BIN)/python jvm/test.py
@@ -60,6 +60,7 @@ bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.latency_probes
 	$(BIN)/python -m benchmarks.check
 	$(BIN)/python -m benchmarks.epoch_boundary
+	$(BIN)/python -m benchmarks.overlap
 	$(BIN)/python -m benchmarks.boundary_settings
 	$(BIN)/python -m benchmarks.state_commit
 	$(BIN)/python -m benchmarks.shuffle_launch
@@ -67,6 +68,12 @@ bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.exactly_once
 	$(BIN)/python -m benchmarks.recovery
 	$(BIN)/python -m benchmarks.stateful
+
+bench-peers: plugin ## Measure Tailrace beside other systems, in less than 30 minutes (ARGS="--rounds 3" for options).
+	$(BIN)/tailrace bench --system all --warm-up 15 --seconds 25 $(ARGS)
+
+bench-test: plugin ## Pass the tests of every system and workload of tailrace bench (ARGS="-k flink" for some of them).
+	SPARK_SUBMIT_OPTS= $(BIN)/pytest -m bench tests/integration/bench $(ARGS)
 
 clean: ## Remove everything that was built here.
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache src/tailrace/_spark/plugin/*.jar

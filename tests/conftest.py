@@ -21,7 +21,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # Begun last, one of them would keep one process busy while the other has nothing left to do.
-LONG_ONES = ("corpus", "harness", "run_application", "demo", "parity", "examples", "latency", "docs")
+LONG_ONES = ("corpus", "harness", "run_application", "demo", "parity", "examples", "latency", "bench", "docs")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,169 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from pyspark.sql.types import DoubleType, LongType
 
 import tailrace
+from tests.helpers.check_world import (
+    BY_SPARK,
+    IN_TIME,
+    OPERATOR,
+    World,
+    Writer,
+    blocked,
+    grouped_mean,
+    joined,
+    joined_to,
+    operator,
+    same,
+    sessions,
+    two_sources,
+    words,
+)
 from tests.helpers.topics import new_topic
-
-Writer = Any
-
-
-@dataclass
-class World:
-    """The parts of a case: a session, a broker, fresh topics and a folder."""
-
-    spark: SparkSession
-    servers: str
-    folder: Path
-    topic: str = ""
-    output: str = ""
-
-    def __post_init__(self) -> None:
-        self.topic = self.topic or new_topic(self.servers, "in")
-        self.output = self.output or new_topic(self.servers, "out")
-
-    def load(self, topic: str | None = None, **options: str) -> DataFrame:
-        reader = self.spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.servers)
-        reader = reader.option("subscribe", topic or self.topic).option("startingOffsets", "earliest")
-        for name, value in options.items():
-            reader = reader.option(name.replace("_", "."), value)
-        return reader.load()
-
-    def rows(self, topic: str | None = None, **options: str) -> DataFrame:
-        """`id`, `key`, `value` and `timestamp` of each record."""
-        records = self.load(topic, **options).select(F.col("value").cast("string").alias("value"), "timestamp")
-        parsed = F.from_json("value", "id LONG, key STRING")
-        return records.select(parsed.id.alias("id"), parsed.key.alias("key"), "value", "timestamp")
-
-    def table(self) -> DataFrame:
-        return self.spark.createDataFrame([("k0", 1), ("k1", 2)], "key STRING, weight INT")
-
-    def to_kafka(self, query: DataFrame, **options: str) -> Writer:
-        columns = query.columns if "value" in query.columns and len(query.columns) == 1 else None
-        out = query if columns else query.select(F.to_json(F.struct("*")).alias("value"))
-        return self.write(out, "kafka", **{"kafka.bootstrap.servers": self.servers, "topic": self.output, **options})
-
-    def write(
-        self, query: DataFrame, format: str, *, mode: str = "update", epoch: str = "60 seconds", **options: str
-    ) -> Writer:
-        writer: Any = query.writeStream.format(format).outputMode(mode).trigger(realTime=epoch)  # type: ignore[call-overload]
-        return writer.options(**{"checkpointLocation": str(self.folder / "checkpoint"), **options})
-
-
-@dataclass(frozen=True)
-class Case:
-    name: str
-    build: Callable[[World], Writer]
-    code: str | None = None
-    """The finding that blocks it; nothing if it runs."""
-    settings: dict[str, str] = field(default_factory=dict)
-    partitions: int = 2
-    fails_when_the_epoch_ends: bool = False
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@contextmanager
-def settings_of(case: Case, spark: SparkSession) -> Iterator[None]:
-    before = {key: str(spark.conf.get(key)) for key in case.settings}
-    for key, value in case.settings.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in case.settings:
-            spark.conf.unset(key)
-            if key == "spark.sql.shuffle.partitions":
-                spark.conf.set(key, before[key])
-
-
-def blocked(name: str, code: str, build: Callable[[World], Writer], **more: Any) -> Case:
-    return Case(name, build, code, **more)
-
-
-def allowed(name: str, build: Callable[[World], Writer], **more: Any) -> Case:
-    return Case(name, build, None, **more)
-
-
-OPERATOR = "TAILRACE_UNSUPPORTED_OPERATOR"
-BY_SPARK = "TAILRACE_REFUSED_BY_SPARK"
-
-
-def operator(name: str, query: Callable[[World], DataFrame], *, code: str = OPERATOR, **more: Any) -> Case:
-    return blocked(name, code, lambda world: world.to_kafka(query(world)), **more)
-
-
-same: Any = lambda batches: batches  # noqa: E731
-
-
-class Rows(StatefulProcessor):
-    """The id of each row or frame."""
-
-    def init(self, handle: Any) -> None:
-        self.state = handle.getValueState("state", "id LONG")
-
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
-        for row in rows:
-            yield Row(id=row.id) if isinstance(row, Row) else row[["id"]]
-
-
-def words() -> Any:
-    class Words:
-        def eval(self, value: str) -> Iterator[tuple[str]]:
-            for word in value.split():
-                yield (word,)
-
-    return F.udtf(Words, returnType="word STRING")
-
-
-def late(world: World) -> DataFrame:
-    return world.rows().withWatermark("timestamp", "10 seconds")
-
-
-def two_sources(world: World) -> tuple[DataFrame, DataFrame]:
-    return world.rows().select("id", "key"), world.rows(new_topic(world.servers, "more")).select("id", "key")
-
-
-IN_TIME = "l.key = r.key AND r.timestamp BETWEEN l.timestamp AND l.timestamp + INTERVAL 10 SECONDS"
-
-
-def joined(world: World, condition: str, how: str = "inner") -> DataFrame:
-    """Two streams of one topic: each row matches itself."""
-    return late(world).alias("l").join(late(world).alias("r"), F.expr(condition), how).select("l.id", "l.key")
-
-
-def three_streams(world: World) -> DataFrame:
-    return joined(world, IN_TIME).join(world.rows().select("id", "key", "value"), ["id", "key"])
-
-
-def joined_to(world: World, how: str, *, mode: str, sink: str = "kafka", value: Column | None = None) -> Writer:
-    value = F.to_json(F.struct("id", "key")) if value is None else value
-    rows = joined(world, IN_TIME, how).select(value.alias("value"))
-    options = {"kafka.bootstrap.servers": world.servers, "topic": world.output}
-    return world.write(rows, sink, mode=mode, **options)
-
-
-def sessions(rows: DataFrame) -> DataFrame:
-    return rows.groupBy(F.session_window("timestamp", "5 seconds"), "key").agg(tailrace.session_status())
-
-
-def grouped_mean(world: World) -> DataFrame:
-    mean: Any = pandas_udf(lambda ids: float(ids.mean()), DoubleType(), PandasUDFType.GROUPED_AGG)
-    return world.rows().groupBy("key").agg(mean("id").alias("mean"))
-
 
 BLOCKED_OPERATORS = [
     operator("stream-stream join without equal keys", lambda w: joined(w, "l.id < r.id")),
@@ -475,99 +336,3 @@ BLOCKED_SETTINGS = [
 ]
 
 BLOCKED = [*BLOCKED_OPERATORS, *BLOCKED_ENDS, *BLOCKED_CHECKPOINTS, *BLOCKED_SLOTS, *BLOCKED_SETTINGS]
-
-
-def runs(name: str, query: Callable[[World], DataFrame], **more: Any) -> Case:
-    return allowed(name, lambda world: world.to_kafka(query(world)), **more)
-
-
-def add_one(ids: Any) -> Any:
-    return ids + 1
-
-
-def by_topic_column(world: World) -> Writer:
-    rows = world.rows().select(F.lit(world.output).alias("topic"), "value")
-    return world.write(rows, "kafka", **{"kafka.bootstrap.servers": world.servers})
-
-
-def by_pattern(world: World) -> Writer:
-    reader = world.spark.readStream.format("kafka").option("kafka.bootstrap.servers", world.servers)
-    rows = reader.option("subscribePattern", f"{world.topic}.*").option("startingOffsets", "earliest").load()
-    return world.to_kafka(rows.select(F.col("value").cast("string")))
-
-
-def assigned(world: World) -> Writer:
-    reader = world.spark.readStream.format("kafka").option("kafka.bootstrap.servers", world.servers)
-    places = json.dumps({world.topic: [0, 1]})
-    rows = reader.option("assign", places).option("startingOffsets", "earliest").load()
-    return world.to_kafka(rows.select(F.col("value").cast("string")))
-
-
-arrow = F.udf(add_one, LongType())
-pickled = F.udf(add_one, LongType(), useArrow=False)
-
-ALLOWED = [
-    runs("select and filter", lambda w: w.rows().where("id >= 0").select("id", F.upper("key").alias("key"))),
-    runs("explode", lambda w: w.rows().select("id", F.explode(F.array(F.lit(1), F.lit(2))).alias("n"))),
-    runs("union of two sources", lambda w: two_sources(w)[0].union(two_sources(w)[1])),
-    runs("broadcast join", lambda w: w.rows().join(F.broadcast(w.table()), "key")),
-    runs("left join with a small table", lambda w: w.rows().join(w.spark.range(3), "id", "left")),
-    runs("join of two streams", lambda w: joined(w, IN_TIME)),
-    runs("join of two streams without time", lambda w: joined(w, "l.key = r.key AND l.id = r.id")),
-    runs("join of two streams, then groupBy", lambda w: joined(w, IN_TIME).groupBy("key").count(), partitions=1),
-    runs("join of two streams, then udf", lambda w: joined(w, IN_TIME).select(arrow("id").alias("id")), partitions=1),
-    runs(
-        "join of three streams",
-        three_streams,
-        partitions=1,
-        settings={"spark.sql.shuffle.partitions": "1"},
-    ),
-    runs("left semi join of two streams", lambda w: joined(w, IN_TIME, "left_semi")),
-    allowed("join of two streams, append", lambda w: joined_to(w, "inner", mode="append")),
-    allowed("left outer join of two streams", lambda w: joined_to(w, "left_outer", mode="append")),
-    allowed("full outer join of two streams", lambda w: joined_to(w, "full_outer", mode="append")),
-    runs("groupBy", lambda w: w.rows().groupBy("key").count()),
-    runs("count without a key", lambda w: w.rows().groupBy().count()),
-    runs("tumbling window", lambda w: late(w).groupBy(F.window("timestamp", "1 minute"), "key").count()),
-    runs("sliding window", lambda w: late(w).groupBy(F.window("timestamp", "1 minute", "30 seconds")).count()),
-    runs("session window", lambda w: sessions(late(w))),
-    runs("session window without a watermark", lambda w: sessions(w.rows())),
-    runs("approx_count_distinct", lambda w: w.rows().groupBy("key").agg(F.approx_count_distinct("id").alias("n"))),
-    runs("rollup", lambda w: w.rows().rollup("key").count()),
-    runs("dropDuplicates", lambda w: w.rows().dropDuplicates(["id"])),
-    runs("dropDuplicates with event time", lambda w: late(w).dropDuplicates(["id", "timestamp"])),
-    runs("dropDuplicatesWithinWatermark", lambda w: late(w).dropDuplicatesWithinWatermark(["key"])),
-    runs("dropDuplicates, then groupBy", lambda w: w.rows().dropDuplicates(["id"]).groupBy("key").count()),
-    runs("repartition by number", lambda w: w.rows().repartition(2)),
-    runs("repartition by column", lambda w: w.rows().repartition(2, "key")),
-    runs("udf", lambda w: w.rows().select(arrow("id").alias("id"))),
-    runs("pickled udf", lambda w: w.rows().select(pickled("id").alias("id"))),
-    runs("udf in a filter", lambda w: w.rows().where(arrow("id") > 0)),
-    runs(
-        "udf before and after groupBy",
-        lambda w: (
-            w.rows()
-            .select(arrow("id").alias("id"), "key")
-            .groupBy("key")
-            .agg(F.max("id").alias("id"))
-            .select("key", arrow("id").alias("id"))
-        ),
-    ),
-    runs(
-        "transformWithState",
-        lambda w: w.rows().groupBy("key").transformWithState(Rows(), "id LONG", "Update", "None"),
-    ),
-    runs(
-        "transformWithStateInPandas",
-        lambda w: w.rows().groupBy("key").transformWithStateInPandas(Rows(), "id LONG", "Update", "ProcessingTime"),
-    ),
-    runs("mapInPandas", lambda w: w.rows().select("id").mapInPandas(same, "id LONG")),
-    runs("mapInArrow", lambda w: w.rows().select("id").mapInArrow(same, "id LONG")),
-    runs("observe", lambda w: w.rows().observe("seen", F.count("*").alias("n"))),
-    runs("watermark without state", late),
-    runs("SELECT DISTINCT", in_sql("SELECT DISTINCT key FROM rows_of_the_stream")),
-    runs("SQL", in_sql("SELECT key, count(*) AS n FROM rows_of_the_stream WHERE id >= 0 GROUP BY key")),
-    allowed("topic in a column", by_topic_column),
-    allowed("topics by a pattern", by_pattern),
-    allowed("partitions by hand", assigned),
-]

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.functions import pandas_udf
 
 import tailrace
 
-SINK_PACKAGE = "org.apache.spark.sql.tailrace.sink.kafka"
+SINK_PACKAGE = "org.apache.spark.sql.tailrace.sink"
 
 
 def queries(spark: SparkSession) -> dict[str, Callable[[], DataFrame]]:
@@ -72,14 +72,15 @@ def main() -> None:
         session.range(3).selectExpr("id + 1 AS next").collect()
     jvm = session._jvm
     assert jvm is not None
-    fingerprint = getattr(jvm, f"{SINK_PACKAGE}.QueryFingerprint")
+    fingerprint = getattr(jvm, f"{SINK_PACKAGE}.identity.QueryFingerprint")
+    columns = getattr(jvm, f"{SINK_PACKAGE}.kafka.RecordColumns").Names()
     found = {
-        name: fingerprint.of(jvm.scala.Option.apply("topic"), query()._jdf.queryExecution().analyzed())
+        name: fingerprint.of(jvm.scala.Option.apply("topic"), columns, query()._jdf.queryExecution().analyzed())
         for name, query in queries(session).items()
     }
     plain = queries(session)["plain"]()._jdf.queryExecution().analyzed()
-    found["another topic"] = fingerprint.of(jvm.scala.Option.apply("other"), plain)
-    found["no topic"] = fingerprint.of(jvm.scala.Option.empty(), plain)
+    found["another topic"] = fingerprint.of(jvm.scala.Option.apply("other"), columns, plain)
+    found["no topic"] = fingerprint.of(jvm.scala.Option.empty(), columns, plain)
     session.stop()
     print(json.dumps(found))
 

@@ -268,8 +268,8 @@ def _report(text: str, replay: Any = None) -> None:
     failure = diagnose(text, 1)
     report = Incident("a.py", 0.0, 1.0, 1, failure, {"q": replay} if replay else {}, "n", [text, text], "l", text)
     report.markdown()
-    json.dumps(report.to_dict())
-    json.dumps(report.brief())
+    to_json(report.report())
+    to_json(report.summary())
     assert incidents.KEPT
 
 

@@ -8,8 +8,8 @@ import sys
 
 import psutil
 
+from tailrace._process.machine_load import stretched
 from tailrace._process.process_table import find_process
-from tests.helpers.waiting import stretched
 
 Completed = subprocess.CompletedProcess[str]
 

@@ -16,9 +16,10 @@ from typing import Any
 
 import psutil
 
+from tailrace._process.machine_load import stretched
 from tailrace._process.process_table import all_processes
 from tests.helpers.processes import environment, tailrace_command
-from tests.helpers.waiting import stretched, until
+from tests.helpers.waiting import until
 
 MARK = "TEST_OF_TAILRACE_RUN"
 

@@ -80,6 +80,7 @@ def make_query(
         "run_id": f"run-of-{identity}",
         "name": name,
         "status": status,
+        "starting_reason": "nothing has been read yet" if status == "starting" else None,
         "error": error,
         "started_at": now - ran_s,
         "ended_at": now - 5 if ended else None,
@@ -209,6 +210,8 @@ def boundary(at: float, epoch: int, pause_ms: float) -> Json:
         "epoch": epoch,
         "pause_ms": pause_ms,
         "parts_ms": {part: share * pause_ms for part, share in shares.items()},
+        "overlapped": False,
+        "reason": "dropDuplicates does not overlap epochs",
     }
 
 

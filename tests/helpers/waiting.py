@@ -6,7 +6,6 @@ On a busy machine everything takes longer, so deadlines grow with the load. A te
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,21 +13,14 @@ from typing import TypeVar
 
 import pytest
 
+from tailrace._process.machine_load import load_per_core, stretched
+
+__all__ = ["comparing_times", "let_pass", "load_per_core", "stretched", "until"]
+
 T = TypeVar("T")
 
-LONGEST_STRETCH = 10.0
 # Runnable processes for each core above which a comparison of times may fail.
 TOO_BUSY = 3.0
-
-
-def load_per_core() -> float:
-    """The runnable processes for each core, over the last minute."""
-    return os.getloadavg()[0] / (os.cpu_count() or 1)
-
-
-def stretched(seconds: float) -> float:
-    """A deadline for this machine as it is now: longer by the load, at most ten times."""
-    return seconds * min(LONGEST_STRETCH, max(1.0, load_per_core()))
 
 
 def until(condition: Callable[[], T | None], what: str, *, within_s: float = 30) -> T:

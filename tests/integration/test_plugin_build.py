@@ -129,7 +129,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "requirements",
     # To copy PySpark takes most of the time: the short way takes what the wheel needs from here.
@@ -166,7 +166,9 @@ def test_what_the_package_imports_is_what_it_asks_for() -> None:
         for module in _modules_of(node)
     }
     optional = {"matplotlib", "sklearn", "prometheus_client", "starlette", "uvicorn"}
-    assert imported - set(sys.stdlib_module_names) - {"tailrace"} <= names | optional
+    # The jobs of `tailrace bench` for these run in environments of their own.
+    peers = {"bytewax", "pyflink", "quixstreams"}
+    assert imported - set(sys.stdlib_module_names) - {"tailrace"} <= names | optional | peers
 
 
 def _modules_of(node: ast.AST) -> list[str]:

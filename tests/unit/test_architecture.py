@@ -18,8 +18,8 @@ MAX_SCALA_COLUMNS = 120
 BASE = ("conf", "internals/names", "internals/kafka", "internals", "plan", "origin", "metrics", "errors")
 OPERATORS = tuple(f"operators/{name}" for name in ("input", "state", "origin", "python", "join", "session"))
 SHARED_OPERATORS = OPERATORS[:2]
-SINKS = ("sink", "sink/dedup", "sink/kafka")
-EPOCH = ("epoch/context", "epoch/drain", "epoch/rules", "epoch")
+SINKS = ("sink", "sink/dedup", "sink/identity", "sink/replay", "sink/kafka")
+EPOCH = ("epoch/context", "epoch/drain", "epoch/overlap", "epoch/rules", "epoch")
 
 # What each folder may import, from the bottom of the tree to its top.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -28,9 +28,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "operators/state": (*BASE, "operators/input"),
     **dict.fromkeys(OPERATORS[2:], (*BASE, *SHARED_OPERATORS)),
     "sink": BASE,
-    # What the deduplicators decide depends on neither Spark nor Kafka.
+    # The deduplicators know rows and their origins, and nothing of Spark or Kafka's client.
     "sink/dedup": ("origin",),
-    "sink/kafka": (*BASE, *SINKS[:2]),
+    # What any exactly-once sink needs, whatever it writes to.
+    "sink/identity": (*BASE, *SINKS[:2]),
+    "sink/replay": ("origin", "sink/dedup"),
+    "sink/kafka": (*BASE, *SINKS[:4]),
     **{folder: (*BASE, *OPERATORS, *SINKS, *EPOCH[:position]) for position, folder in enumerate(EPOCH)},
     "preflight": (*BASE, *OPERATORS, *SINKS, *EPOCH),
     # Nobody imports these two.

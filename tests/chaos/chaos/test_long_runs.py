@@ -74,9 +74,9 @@ def test_wrong_values_of_a_users_query_are_caught(kafka: EmbeddedKafka, tmp_path
     result = run_silently(ChaosOptions(rounds=1, faults=("driver-kill",), patience_s=30, yours=stale))
     tally = result.queries["yours"]
     assert "the values of" in tally.reference
-    assert (tally.counts["lost"], tally.counts["unknown"], tally.counts["out_of_order"]) == (0, 0, 0)
-    assert tally.counts["wrong"]
-    assert tally.counts["keys"] == 20
+    assert (tally.counts.lost, tally.counts.unknown, tally.counts.out_of_order) == (0, 0, 0)
+    assert tally.counts.wrong
+    assert tally.counts.keys == 20
 
 
 @pytest.mark.timeout(1500)

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from tailrace import EmbeddedKafka
 from tailrace._spark import maven
-from tests.helpers.check_cases import BLOCKED, Case, World, settings_of
+from tests.helpers.check_cases import BLOCKED
+from tests.helpers.check_world import Case, World, settings_of
 from tests.helpers.topics import Collector, new_topic, produce
 from tests.helpers.waiting import until
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import tailrace
 from tailrace import EmbeddedKafka
+from tailrace._process.machine_load import stretched
 from tests.helpers.pipeline import Pipeline, has_counted
 from tests.helpers.waiting import until
 
@@ -30,5 +31,5 @@ def test_executors_of_a_cluster_learn_of_it(
             pipeline.send(range(20 * (run - 1), 20 * run), keys=1)
             with pipeline.running(pipeline.counts(), epoch=EPOCH) as query:
                 until(has_counted(out, 20 * run), f"{20 * run} rows counted", within_s=SOON_S)
-                tailrace.drain(query, timeout_s=SOON_S)
+                tailrace.drain(query, timeout_s=stretched(SOON_S))
         assert Counter(row["n"] for row in out.rows()) == Counter(range(1, 41))

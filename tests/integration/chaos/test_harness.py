@@ -20,7 +20,7 @@ from tests.helpers.topics import produce
 from tests.helpers.waiting import until
 
 # Several starts of a driver each, which on a busy machine take a minute.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1800)
 WORKLOADS = ("stateless", "python", "aggregation", "dedup")
 
 

@@ -16,7 +16,9 @@ from tailrace.check.check import verdict_on
 from tailrace.check.facts import facts_of
 from tailrace.contract.findings import Severity
 from tailrace.demo.query import decide, read_payments, write_decisions
-from tests.helpers.check_cases import ALLOWED, BLOCKED, Case, World, settings_of
+from tests.helpers.allowed_cases import ALLOWED
+from tests.helpers.check_cases import BLOCKED
+from tests.helpers.check_world import Case, World, settings_of
 from tests.helpers.topics import Collector, new_topic, produce
 from tests.helpers.waiting import until
 

@@ -82,7 +82,7 @@ def test_a_clear_script_from_micro_batch(app: Path, arguments: list[str], tmp_pa
     assert "counts at clear.py" in result.stdout
     assert "clear (" in result.stdout
     assert 'use .trigger(realTime="5 minutes") instead' in result.stdout
-    assert "\x1b" not in result.stdout, "colour only on a terminal"
+    assert "\x1b" not in result.stdout, "color only on a terminal"
 
 
 def test_a_script_that_fails_by_itself(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tailrace._spark.slots import busy_slots, cancelled_tasks
+from tailrace._spark.slots import busy_slots, canceled_tasks
 from tailrace.check.slot_wait import WAIT_KEY
 from tailrace.errors import NotReadyError, TailraceError
 from tests.helpers.pipeline import Pipeline
@@ -46,7 +46,7 @@ def slots_held_after_cancellation(spark: SparkSession) -> Iterator[None]:
     until(lambda: busy_slots(spark) == SLOTS, "all slots are busy")
     context.cancelJobGroup("stopped")
     job.join()
-    assert until(lambda: cancelled_tasks(spark), "cancelled tasks that still run") == {"driver": SLOTS}
+    assert until(lambda: canceled_tasks(spark), "canceled tasks that still run") == {"driver": SLOTS}
     yield
     until(lambda: not busy_slots(spark), "the slots are free again", within_s=120)
 
@@ -60,14 +60,14 @@ def test_the_first_row_does_not_wait_for_the_end_of_the_epoch(pipeline: Pipeline
         until(lambda: len(out.rows()) == 4, "rows of the second query", within_s=90)
 
 
-def test_a_start_waits_for_cancelled_tasks(pipeline: Pipeline) -> None:
+def test_a_start_waits_for_canceled_tasks(pipeline: Pipeline) -> None:
     pipeline.send(range(4))
     with (
         slots_held_after_cancellation(pipeline.spark),
         pipeline.running(pipeline.rows(), epoch=EPOCH),
         pipeline.collect() as out,
     ):
-        assert not cancelled_tasks(pipeline.spark), "started before the slots were free"
+        assert not canceled_tasks(pipeline.spark), "started before the slots were free"
         until(lambda: len(out.rows()) == 4, "rows", within_s=90)
 
 

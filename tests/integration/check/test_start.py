@@ -20,7 +20,7 @@ import tailrace
 from tailrace import EmbeddedKafka, TailraceError
 from tailrace.check import start_hook
 from tailrace.check.check import WARN_ONLY_KEY
-from tests.helpers.check_cases import World
+from tests.helpers.check_world import World
 from tests.helpers.processes import run_python
 from tests.helpers.topics import new_topic
 from tests.helpers.waiting import until

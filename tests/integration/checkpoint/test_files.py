@@ -96,7 +96,7 @@ class TestAFile:
                 without_sums += not sums.exists()
         assert without_sums > 0, "the machine never stopped where it matters"
 
-    def test_that_is_cancelled_leaves_nothing(self, one_file: Any, tmp_path: Path) -> None:
+    def test_that_is_canceled_leaves_nothing(self, one_file: Any, tmp_path: Path) -> None:
         one_file.cancel(str(tmp_path / "7"), TEXT)
         assert list(tmp_path.iterdir()) == []
 

@@ -121,7 +121,7 @@ class TestTop:
         result = tailrace_cli("top", "--once", "--window", "run")
         assert result.returncode == 0, result.stderr
         assert [word for word in (str(query.id), "end to end", "stage 1", "p99.9") if word not in result.stdout] == []
-        assert "\x1b[" not in result.stdout, "colour only on a terminal"
+        assert "\x1b[" not in result.stdout, "color only on a terminal"
 
     def test_by_address_and_as_json(self, url: str, query: StreamingQuery) -> None:
         result = tailrace_cli("top", url, "--json")

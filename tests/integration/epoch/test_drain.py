@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
 from tailrace._process import dashboards
+from tailrace._process.machine_load import stretched
 from tailrace._process.paths import state_folder
 from tailrace.supervise.remote import drain_at
 from tests.helpers.pipeline import Pipeline, has_counted
@@ -56,7 +57,7 @@ def test_a_restart_repeats_nothing_and_misses_nothing(
             with pipeline.running(query_of(pipeline), epoch=EPOCH) as query:
                 so_far = len(out.rows())
                 until(lambda: len(out.rows()) > so_far + 100, "rows flow", within_s=SOON_S)  # noqa: B023
-                drained = tailrace.drain(query, timeout_s=SOON_S)
+                drained = tailrace.drain(query, timeout_s=stretched(SOON_S))
                 assert not query.isActive
                 assert query.exception() is None
                 assert pipeline.log("commits")[-1] == drained.epoch
@@ -72,7 +73,7 @@ def test_counts_go_on_where_they_ended(pipeline: Pipeline) -> None:
             pipeline.send(range(20 * (run - 1), 20 * run), keys=1)
             with pipeline.running(pipeline.counts(), epoch=EPOCH) as query:
                 until(has_counted(out, 20 * run), f"{20 * run} rows counted", within_s=SOON_S)
-                tailrace.drain(query, timeout_s=SOON_S)
+                tailrace.drain(query, timeout_s=stretched(SOON_S))
         assert Counter(row["n"] for row in out.rows()) == Counter(range(1, 61)), "each row was counted once"
 
 
@@ -88,14 +89,14 @@ def test_stop_stays_as_spark_has_it(pipeline: Pipeline) -> None:
 
 def test_an_idle_query_ends_at_once(pipeline: Pipeline) -> None:
     with pipeline.running(pipeline.rows(), epoch=EPOCH) as query:
-        tailrace.drain(query, timeout_s=SOON_S)
+        tailrace.drain(query, timeout_s=stretched(SOON_S))
         assert not query.isActive
 
 
 def test_other_queries_go_on(pipeline: Pipeline, kafka: EmbeddedKafka, tmp_path: Path) -> None:
     other = Pipeline(pipeline.spark, kafka, tmp_path / "other")
     with pipeline.running(pipeline.rows(), epoch=EPOCH) as drained, other.running(other.rows(), epoch=EPOCH) as query:
-        tailrace.drain(drained, timeout_s=SOON_S)
+        tailrace.drain(drained, timeout_s=stretched(SOON_S))
         with other.collect() as out:
             other.send(range(10))
             until(lambda: len(out.rows()) == 10, "the other still flows", within_s=SOON_S)
@@ -127,7 +128,7 @@ def test_a_query_that_fails_meanwhile_says_why(pipeline: Pipeline) -> None:
         pipeline.send(range(1))
         until(lambda: rows_in(query) > 0, "the row is in the function", within_s=SOON_S)
         with pytest.raises(TailraceError) as refused:
-            tailrace.drain(query, timeout_s=SOON_S)
+            tailrace.drain(query, timeout_s=stretched(SOON_S))
         assert refused.value.code == "TAILRACE_DRAIN_FAILED"
 
 

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
 from tailrace import EmbeddedKafka
+from tailrace._process.machine_load import stretched
 from tailrace.kafka import create_topics
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import all_messages, create_again, new_topic
@@ -72,11 +73,11 @@ def test_another_topic_gets_all_rows_of_the_open_epoch(pipeline: Pipeline, query
     query = start(pipeline, query_of(pipeline), new)
     has_all(pipeline.servers, new, range(SENT))
     query.stop()
-    # The same query again, but rows of the old one are still there: only equal rows are recognised.
+    # The same query again, but rows of the old one are still there: only equal rows are recognized.
     pipeline.send(range(SENT, SENT + 5))
     query = start(pipeline, query_of(pipeline), new)
     has_all(pipeline.servers, new, range(SENT + 5))
-    tailrace.drain(query, timeout_s=SOON_S)
+    tailrace.drain(query, timeout_s=stretched(SOON_S))
     assert ids_in(pipeline.servers, old) == Counter(range(SENT_FIRST))
     if query_of is numbered:
         assert ids_in(pipeline.servers, new) == Counter(range(SENT + 5))
@@ -126,7 +127,7 @@ def recreated_after_a_commit(pipeline: Pipeline, servers: str) -> None:
     pipeline.send(range(SENT_FIRST))
     query = start(pipeline, rows, topic)
     has_all(pipeline.servers, topic, range(SENT_FIRST))
-    tailrace.drain(query, timeout_s=SOON_S)
+    tailrace.drain(query, timeout_s=stretched(SOON_S))
     if servers == pipeline.servers:
         create_again(servers, topic)
     later = range(SENT_FIRST, SENT)

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
+from tailrace._process.machine_load import stretched
 from tests.helpers.forgery import sealed, secret_of
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import all_messages, headers_of, new_topic
@@ -92,7 +93,7 @@ def test_what_was_dropped_is_in_the_progress(pipeline: Pipeline) -> None:
     query.stop()
     query = start(pipeline, rows, topic=pipeline.output, epoch="5 seconds")
     progress: Any = until(lambda: query.lastProgress, "an epoch", within_s=SOON_S)
-    assert progress["sink"]["metrics"] == {"deduplicated": "30", "corrected": "0", "unidentified": "0"}
+    assert progress["sink"]["metrics"] == {"deduplicated": "30", "corrected": "0", "madeByTime": "0"}
     assert len(messages(pipeline, pipeline.output)) == 30
 
 
@@ -106,7 +107,7 @@ def test_epochs_end_and_runs_end_in_turn(pipeline: Pipeline) -> None:
         sent += 20
         until(has_written(pipeline, pipeline.output, sent), "rows", within_s=SOON_S)
         if end == "drain":
-            tailrace.drain(query, timeout_s=SOON_S)
+            tailrace.drain(query, timeout_s=stretched(SOON_S))
         elif end == "epoch":
             until(lambda: len(pipeline.log("commits")) > commits, "a commit", within_s=SOON_S)  # noqa: B023
         query.stop()

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
 from tailrace import EmbeddedKafka
+from tailrace._process.machine_load import stretched
 from tailrace.kafka import create_topics
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import ContinuousLoad, all_messages, create_again, headers_of, new_topic, produce
@@ -111,7 +112,7 @@ def test_a_partition_that_is_gone_is_not_waited_for(
     pipeline.send(range(5), keys=1)
     query = start(pipeline, rows)
     until(lambda: len(ids_of(pipeline, "first")) == 5, "rows", within_s=SOON_S)
-    tailrace.drain(query, timeout_s=SOON_S)
+    tailrace.drain(query, timeout_s=stretched(SOON_S))
     admin = AdminClient({"bootstrap.servers": pipeline.servers})
     for changed in admin.create_partitions([NewPartitions(pipeline.input, 2)]).values():
         changed.result(30)

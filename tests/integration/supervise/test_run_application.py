@@ -108,7 +108,7 @@ def driver_of(run: SupervisedRun) -> int:
     return driver
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_killed_restarted_drained_and_run_again(application: Application) -> None:
     """Nothing is lost by the kill, and nothing comes twice by the drain."""
     with (
@@ -168,7 +168,7 @@ def token_of(run: SupervisedRun) -> str:
     return str(re.findall(r'"token": "([^"]+)"', (folder / "dashboard.json").read_text())[0])
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_record_that_fails_twice_ends_the_run(application: Application) -> None:
     produce(application.servers, application.source, [{"id": number, "key": "a"} for number in range(10)])
     with application.run("bad record") as run:
@@ -187,7 +187,7 @@ def test_a_record_that_fails_twice_ends_the_run(application: Application) -> Non
         assert "Traceback" in page
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_what_is_refused_at_the_start_is_not_tried_again(application: Application) -> None:
     with application.run(output_mode="complete") as run:
         assert run.ends(within_s=START_S) == 3, run.said
@@ -198,7 +198,7 @@ def test_what_is_refused_at_the_start_is_not_tried_again(application: Applicatio
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_function_that_hangs_cannot_be_drained(application: Application) -> None:
     produce(application.servers, application.source, [{"id": number, "key": "a"} for number in range(8)])
     with application.run("hang", "--drain-timeout", "3") as run:
@@ -210,7 +210,7 @@ def test_a_function_that_hangs_cannot_be_drained(application: Application) -> No
 
 
 @pytest.mark.chaos
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_query_that_is_down_while_the_script_goes_on(application: Application, tmp_path: Path) -> None:
     with (
         application.run("goes on", "--query-grace", "1") as run,

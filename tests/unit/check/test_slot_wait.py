@@ -16,40 +16,40 @@ Fake = Callable[..., None]
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Fake:
-    """Slots that are free, and the cancelled tasks of each look at them."""
+    """Slots that are free, and the canceled tasks of each look at them."""
 
-    def fake(*, free: list[int], cancelled: dict[str, int], wait_s: float = 60) -> None:
+    def fake(*, free: list[int], canceled: dict[str, int], wait_s: float = 60) -> None:
         looks = iter(free)
         monkeypatch.setattr(slot_wait, "free_slots", lambda _: next(looks))
-        monkeypatch.setattr(slot_wait, "cancelled_tasks", lambda _: cancelled)
+        monkeypatch.setattr(slot_wait, "canceled_tasks", lambda _: canceled)
         monkeypatch.setattr(slot_wait, "_wait_s", lambda _: wait_s)
 
     return fake
 
 
 def test_free_slots_are_not_waited_for(cluster: Fake) -> None:
-    cluster(free=[4], cancelled={"driver": 2})
+    cluster(free=[4], canceled={"driver": 2})
     slot_wait.wait_for_slots(SPARK, 4)
 
 
-def test_slots_that_cancelled_tasks_release_are_waited_for(cluster: Fake) -> None:
-    cluster(free=[2, 3, 4], cancelled={"driver": 2})
+def test_slots_that_canceled_tasks_release_are_waited_for(cluster: Fake) -> None:
+    cluster(free=[2, 3, 4], canceled={"driver": 2})
     slot_wait.wait_for_slots(SPARK, 4)
 
 
 def test_slots_of_others_are_not_waited_for(cluster: Fake) -> None:
     """What other queries hold is the check's matter."""
-    cluster(free=[2], cancelled={})
+    cluster(free=[2], canceled={})
     slot_wait.wait_for_slots(SPARK, 4)
 
 
 def test_a_query_of_unknown_size_does_not_wait(cluster: Fake) -> None:
-    cluster(free=[], cancelled={"driver": 2})
+    cluster(free=[], canceled={"driver": 2})
     slot_wait.wait_for_slots(SPARK, None)
 
 
 def test_the_error_names_what_holds_the_slots(cluster: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster(free=[1] * 1000, cancelled={"1": 2, "7": 1}, wait_s=0)
+    cluster(free=[1] * 1000, canceled={"1": 2, "7": 1}, wait_s=0)
     monkeypatch.setattr(slot_wait, "ended_queries", lambda: ["scores"])
     with pytest.raises(NotReadyError) as refused:
         slot_wait.wait_for_slots(SPARK, 4)

@@ -33,7 +33,7 @@ def test_help_names_every_command() -> None:
     assert all(command in result.stdout for command in ("chaos", "demo", "doctor", "kafka"))
 
 
-def test_no_colour_without_a_terminal() -> None:
+def test_no_color_without_a_terminal() -> None:
     printed = tailrace_cli("kafka", "status").stderr
     assert "No broker is running" in printed
     assert "\x1b" not in printed

@@ -13,7 +13,7 @@ import pytest
 from tailrace.contract.codec import ContractError, Tagged, decode, encode, from_json, to_json
 
 
-class Colour(StrEnum):
+class Color(StrEnum):
     RED = "red"
 
 
@@ -30,7 +30,7 @@ class UnitSquare(Tagged):
 @dataclass(frozen=True)
 class Picture:
     name: str
-    colour: Colour
+    color: Color
     shapes: tuple[Circle | UnitSquare, ...]
     counts: Mapping[int, int]
     best: Circle | None
@@ -40,7 +40,7 @@ class Picture:
 
 
 PICTURE = Picture(
-    "ä", Colour.RED, (Circle(1.5), UnitSquare()), {1: 2**40}, Circle(2.0), {"camelCase": "kept"}, True, [{"a": None}]
+    "ä", Color.RED, (Circle(1.5), UnitSquare()), {1: 2**40}, Circle(2.0), {"camelCase": "kept"}, True, [{"a": None}]
 )
 
 
@@ -68,7 +68,7 @@ def test_a_whole_number_is_a_float_too() -> None:
         ({"shown": 1}, "Picture.shown: 1 is not of type bool"),
         ({"counts": {"1": True}}, "Picture.counts[1]: True is not of type int"),
         ({"counts": {"one": 1}}, "Picture.counts: a key is wrong"),
-        ({"colour": "green"}, "Picture.colour: 'green' is no Colour"),
+        ({"color": "green"}, "Picture.color: 'green' is no Color"),
         ({"shapes": {}}, "Picture.shapes: {} is not a list"),
         ({"shapes": [{"type": "triangle"}]}, "Picture.shapes[0].type: 'triangle' is none of circle, unit_square"),
         ({"shapes": [{"type": "circle"}]}, "Picture.shapes[0](circle).radius is missing"),
@@ -83,4 +83,4 @@ def test_what_does_not_fit_is_named(wrong: dict[str, Any], named: str) -> None:
 
 def test_every_missing_field_is_named() -> None:
     with pytest.raises(ContractError, match=r"Picture.best is missing; .*Picture.shown is missing"):
-        decode(Picture, {"colour": "red"})
+        decode(Picture, {"color": "red"})

@@ -157,6 +157,24 @@ class TestEpochs:
         assert pause_in_words(pause) == "300 ms (median of 3, longest 900)"
         assert pause_of([]) is None
 
+    def test_a_boundary_says_whether_the_epochs_overlapped(self) -> None:
+        epochs = Epochs()
+        epochs.launched(1, 8_000_000)
+        epochs.apply([read(0, 0, 1, 10), read(1, 0, 10.005, 20), read(2, 0, 20.2)])
+        epochs.begun(1, None)
+        epochs.begun(2, "too few slots")
+        epochs.finished(0, 10_010_000)
+        epochs.committed(0, 10_300_000)
+        first, second = epochs.boundaries
+        assert (first.overlapped, first.reason) == (True, None)
+        assert (second.overlapped, second.reason) == (False, "too few slots")
+        assert first.parts_ms is not None
+        assert astuple(first.parts_ms) == pytest.approx((5, 0, 0, 0)), "what the driver did later held nothing up"
+        said = [pause_in_words(pause) for some in ([first, second], [first], [second]) if (pause := pause_of(some))]
+        assert said[0].endswith("; 1 of 2 overlapped: too few slots")
+        assert said[1].endswith("; overlapped")
+        assert said[2] == "200 ms; not overlapped: too few slots"
+
     def test_old_boundaries_are_forgotten(self) -> None:
         epochs = Epochs()
         for number in range(500):

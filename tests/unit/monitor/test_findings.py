@@ -70,7 +70,7 @@ def partition(
 
 
 def boundary(at: float, pause_ms: float) -> Boundary:
-    return Boundary(at, 3, pause_ms, None)
+    return Boundary(at, 3, pause_ms, None, overlapped=False, reason=None)
 
 
 CALM = window()
@@ -82,6 +82,7 @@ def query(*, window: QueryWindow = CALM, **changes: Any) -> QueryFigures:
         run_id="run",
         name="payments",
         status=QueryStatus.RUNNING,
+        starting_reason=None,
         error=None,
         started_at=NOW - 600,
         ended_at=None,
@@ -114,7 +115,7 @@ CASES: dict[str, tuple[QueryFigures, list[ExecutorFigures], list[str]]] = {
     "TAILRACE_BAD_RECORDS": (
         query(bad_records=BadRecords(3, NOW - 5, "bad cast")),
         [executor()],
-        ["without 3 records", "bad cast"],
+        ["3 records could not be processed and were skipped", "bad cast"],
     ),
     "TAILRACE_LAGGING": (
         query(status=LAGGING, lag_rows=5000, window=window(source_queue=spread(900), end_to_end=spread(950))),

@@ -18,9 +18,9 @@ from tests.helpers.synthetic_monitor import SyntheticMonitor, make_query
 EVIL = "a\x1b]0;owned\x07b\x1b[2Jc\x9b31md\x08\x7f\x00\u202ee\rf"
 
 
-def printed(*what: object, colour: bool = False) -> str:
+def printed(*what: object, color: bool = False) -> str:
     output = io.StringIO()
-    console = SafeConsole(file=output, force_terminal=colour, width=200, highlight=False)
+    console = SafeConsole(file=output, force_terminal=color, width=200, highlight=False)
     for one in what:
         console.print(one)
     return output.getvalue()
@@ -36,8 +36,8 @@ def test_what_is_printed(what: object) -> None:
     assert "\\x1b]0;owned" in shown
 
 
-def test_colour_stays() -> None:
-    shown = printed(Text("red\x1b[0m", style="red"), colour=True)
+def test_color_stays() -> None:
+    shown = printed(Text("red\x1b[0m", style="red"), color=True)
     assert "\x1b[31mred\\x1b[0m\x1b[0m" in shown
 
 

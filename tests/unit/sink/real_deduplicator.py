@@ -43,7 +43,9 @@ class RealDeduplicator:
             "sameQuery": replay.same_query,
             "task": replay.task,
             "written": [_written(one) for one in replay.written],
-            "rows": [_row(row, replay.compacted) for row in replay.rows],
+            "rows": [
+                _row(row, replay.compacted, expecting=at < replay.expecting) for at, row in enumerate(replay.rows)
+            ],
         }
         assert self._jvm.stdin is not None
         assert self._jvm.stdout is not None
@@ -57,10 +59,12 @@ def _decided(replay: Replay, found: list[list[Any]]) -> tuple[Decided, ...]:
     return tuple(Decided(replay.rows[at], Decision(decision), *rest) for at, decision, *rest in found)
 
 
-def _row(row: Row, compacted: bool) -> dict[str, Any]:
+def _row(row: Row, compacted: bool, *, expecting: bool = False) -> dict[str, Any]:
     identity = row.identity
     return {
-        "identified": identity is not None,
+        "madeByTime": identity is None,
+        "epoch": row.epoch,
+        "expectsOthers": expecting,
         "source": identity.source if identity else -1,
         "partition": identity.partition if identity else row.task,
         "offset": identity.offset if identity else -1,

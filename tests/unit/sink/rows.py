@@ -22,12 +22,14 @@ class Identity:
 
 @dataclass(frozen=True)
 class Row:
-    """A row that is ready to be written. Without an identity it cannot be recognised."""
+    """A row that is ready to be written. Time made it if it has no identity."""
 
     identity: Identity | None
     task: int
     key: str | None
     content: str
+    epoch: int = 0
+    """The epoch that it was made in, if time made it."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class Replay:
     task: int
     written: tuple[Written, ...]
     rows: tuple[Row, ...]
+    expecting: int = 0
+    """As many of these rows come while rows are expected that are in the output."""
     ordered: bool = True
     same_query: bool = True
     compacted: bool = False

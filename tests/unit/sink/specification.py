@@ -26,6 +26,7 @@ def _stateful(replay: Replay) -> Answer:
     pointer: dict[str, int] = {}
     diverged: set[str] = set()
     last: dict[str, int] = {}
+    taken: set[int] = set()
     decided = []
 
     def is_known(row: Row, rows: Iterable[Written]) -> bool:
@@ -35,7 +36,7 @@ def _stateful(replay: Replay) -> Answer:
         return Decision.CORRECT if is_known(row, rows) else Decision.WRITE
 
     def compacted_away(row: Row, rows: list[Written]) -> bool:
-        if not replay.compacted or row.identity is None or row.identity.source < 0:
+        if not replay.compacted or row.identity is None:
             return False
         if pointer[row.key or ""] == len(rows) or is_known(row, rows):
             return False
@@ -44,7 +45,8 @@ def _stateful(replay: Replay) -> Answer:
 
     def judge(row: Row, at: int) -> Decision:
         if row.key is None:
-            equal = row.identity is not None and any(one.row == row for one in mine)
+            equal = [one.offset for one in mine if one.row == row and one.offset not in taken]
+            taken.update(equal[:1])
             return Decision.DROP if equal else rewrite(row, mine)
         rows = [one for one in mine if one.key == row.key]
         if not rows:
@@ -52,7 +54,11 @@ def _stateful(replay: Replay) -> Answer:
         if row.key in diverged:
             return rewrite(row, rows)
         first = pointer.setdefault(row.key, 0)
-        equal_at = [i for i in range(first, len(rows)) if row.identity is not None and rows[i].row == row]
+        equal_at = [i for i in range(first, len(rows)) if rows[i].row == row]
+        if row.identity is None and at >= replay.expecting:
+            # Made by time, and no row of a record may follow that is in the output.
+            same = row.task, row.epoch
+            equal_at = [i for i in equal_at if all(_made_by_time(one.row) == same for one in rows[i:])]
         if equal_at or compacted_away(row, rows):
             pointer[row.key] = equal_at[0] + 1 if equal_at else first
             last[row.key] = at
@@ -64,7 +70,8 @@ def _stateful(replay: Replay) -> Answer:
         decided.append(Decided(row, judge(row, at), at + 1, _ordinal(row)))
     stale = []
     for key, at in last.items():
-        if key not in diverged and pointer[key] < len([one for one in mine if one.key == key]):
+        rows = [one.row for one in mine if one.key == key]
+        if key not in diverged and pointer[key] < len(rows) and rows[-1] != replay.rows[at]:
             stale.append(at)
     end = len(replay.rows)
     finished = tuple(Decided(replay.rows[at], Decision.CORRECT, end, _ordinal(replay.rows[at])) for at in sorted(stale))
@@ -149,6 +156,10 @@ def _stateless(replay: Replay) -> Answer:
             else:
                 finished.append(Decided(row, decision, len(replay.rows), ordinal))
     return Answer(tuple(decided), tuple(finished))
+
+
+def _made_by_time(row: Row) -> tuple[int, int] | None:
+    return None if row.identity else (row.task, row.epoch)
 
 
 def _ordinal(row: Row) -> int:

@@ -9,40 +9,18 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import chain, product
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.sink import old_rule, specification
+from tests.unit.sink.histories import FOLDS, histories, in_first_order, lasts, record_of
 from tests.unit.sink.real_deduplicator import RealDeduplicator
 from tests.unit.sink.rows import Answer, Replay, Row
-from tests.unit.sink.world import (
-    OUTPUT_PARTITIONS,
-    TASKS,
-    TIMERS,
-    Aggregation,
-    Alerts,
-    Projection,
-    Query,
-    Record,
-    Run,
-    World,
-)
+from tests.unit.sink.world import Aggregation, Alerts, Projection, Query, Run, World
 
 EXAMPLES = int(os.environ.get("TAILRACE_HISTORIES", "150"))
-KEYS = ("a", "b", "c")
-
-FOLDS: dict[str, Callable[[Any, int], Any]] = {
-    "max": lambda before, value: value if before is None else max(before, value),
-    "min": lambda before, value: value if before is None else min(before, value),
-    "first": lambda before, value: value if before is None else before,
-    "last": lambda before, value: value,
-    "count": lambda before, value: (before or 0) + 1,
-    "sum": lambda before, value: (before or 0) + value,
-}
 
 
 @pytest.fixture(scope="module")
@@ -63,63 +41,6 @@ class Both:
         return answer
 
 
-@st.composite
-def inputs(draw: st.DrawFn, timers: bool = False) -> list[list[Record]]:
-    """The source partitions, and the timers that were set before the epoch."""
-    sources = []
-    for partition in range(2):
-        values = draw(st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 5)), max_size=5))
-        sources.append([Record(partition, offset, *record) for offset, record in enumerate(values)])
-    if timers:
-        times = draw(st.lists(st.tuples(st.sampled_from(KEYS), st.integers(0, 50)), max_size=3, unique=True))
-        sources += [[Record(TIMERS, 0, key, time)] for key, time in times]
-    return sources
-
-
-def merged(draw: st.DrawFn, sources: list[list[Record]]) -> list[Record]:
-    """Each source in its order, in any order with the others."""
-    left = [list(source) for source in sources if source]
-    order = []
-    while left:
-        source = left[draw(st.integers(0, len(left) - 1))]
-        order.append(source.pop(0))
-        left = [each for each in left if each]
-    return order
-
-
-@st.composite
-def histories(
-    draw: st.DrawFn, *, timers: bool = False, versions: bool = False, shuffled: bool = False, compacts: bool = False
-) -> list[Run]:
-    """Up to three runs that are killed, and one that commits."""
-    sources = draw(inputs(timers))
-    runs = []
-    for _ in range(draw(st.integers(1, 3))):
-        order = draw(st.permutations(list(chain(*sources)))) if shuffled else merged(draw, sources)
-        killed_after = draw(st.integers(0, len(order)))
-        survivors = {place: draw(st.integers(0, 10)) for place in product(range(TASKS), range(OUTPUT_PARTITIONS))}
-        runs.append(
-            Run(
-                tuple(order[:killed_after]),
-                version=draw(st.integers(0, 2)) if versions else 0,
-                survivors=survivors,
-                compacts=compacts and draw(st.booleans()),
-            )
-        )
-    order = draw(st.permutations(list(chain(*sources)))) if shuffled else merged(draw, sources)
-    return [*runs, Run(tuple(order), version=draw(st.integers(0, 2)) if versions else 0)]
-
-
-def lasts(rows: list[Row]) -> dict[str, Row]:
-    """The last row of each key."""
-    return {row.key: row for row in rows if row.key is not None}
-
-
-def record_of(row: Row) -> tuple[int, int, int]:
-    assert row.identity is not None
-    return row.identity.record
-
-
 def histories_of(test: Callable[..., None]) -> Callable[..., None]:
     """The number of histories is that of TAILRACE_HISTORIES."""
     return settings(
@@ -135,8 +56,7 @@ def assert_right(world: World, made: list[Row]) -> None:
     """Nothing is lost, and the last record of a key is the last row that was made for it."""
     topic = [one.row for one in world.topic]
     if not world.compacted:
-        missing = [row for row in made if row not in topic]
-        assert missing == []
+        assert Counter(made) - Counter(topic) == Counter()
     found = lasts(topic)
     assert {key: found.get(key) for key in lasts(made)} == lasts(made)
 
@@ -145,7 +65,7 @@ def assert_right(world: World, made: list[Row]) -> None:
 @pytest.mark.parametrize("fold", FOLDS)
 def test_aggregations(real: RealDeduplicator, fold: str, drops_duplicates: bool) -> None:
     @histories_of
-    @given(runs=histories(shuffled=drops_duplicates))
+    @given(runs=histories(shuffled=drops_duplicates, epochs=not drops_duplicates))
     def holds(runs: list[Run]) -> None:
         world = World(Aggregation(FOLDS[fold], drops_duplicates=drops_duplicates), Both(real))
         assert_right(world, world.play(runs))
@@ -156,7 +76,7 @@ def test_aggregations(real: RealDeduplicator, fold: str, drops_duplicates: bool)
 @pytest.mark.parametrize("fold", FOLDS)
 def test_aggregations_with_a_changing_lookup(real: RealDeduplicator, fold: str) -> None:
     @histories_of
-    @given(runs=histories(versions=True))
+    @given(runs=histories(versions=True, epochs=True))
     def holds(runs: list[Run]) -> None:
         world = World(Aggregation(FOLDS[fold], looks_up=True), Both(real))
         assert_right(world, world.play(runs))
@@ -175,13 +95,24 @@ def test_aggregations_into_a_compacted_topic(real: RealDeduplicator, fold: str) 
     holds()
 
 
-@pytest.mark.parametrize("identified", [False, True])
-def test_timers(real: RealDeduplicator, identified: bool) -> None:
+@pytest.mark.parametrize("says_version", [False, True])
+@pytest.mark.parametrize("has_key", [False, True])
+def test_timers(real: RealDeduplicator, has_key: bool, says_version: bool) -> None:
     @histories_of
-    @given(runs=histories(timers=True))
+    @given(runs=histories(timers=True, versions=says_version, epochs=True))
     def holds(runs: list[Run]) -> None:
-        world = World(Alerts(identified), Both(real))
+        world = World(Alerts(has_key, says_version), Both(real))
         assert_right(world, world.play(runs))
+
+    holds()
+
+
+def test_timers_in_their_first_order_are_written_once(real: RealDeduplicator) -> None:
+    @histories_of
+    @given(runs=histories(timers=True), has_key=st.booleans())
+    def holds(runs: list[Run], has_key: bool) -> None:
+        world = World(Alerts(has_key), Both(real))
+        assert_once(world, world.play(in_first_order(runs)))
 
     holds()
 
@@ -192,10 +123,8 @@ def test_rows_in_their_first_order_are_written_once(real: RealDeduplicator) -> N
     @histories_of
     @given(runs=histories(), fold=st.sampled_from(sorted(FOLDS)), has_key=st.booleans())
     def holds(runs: list[Run], fold: str, has_key: bool) -> None:
-        order = runs[-1].order
-        same = [Run(order[: len(run.order)], survivors=run.survivors) for run in runs]
         world = World(Aggregation(FOLDS[fold], has_key=has_key), Both(real))
-        assert_once(world, world.play(same))
+        assert_once(world, world.play(in_first_order(runs)))
 
     holds()
 
@@ -204,7 +133,7 @@ def test_rows_without_state_are_written_once(real: RealDeduplicator) -> None:
     """As first computed, whatever a lookup says later and in whatever order the rows of a record come."""
 
     @histories_of
-    @given(runs=histories(versions=True), looks_up=st.booleans())
+    @given(runs=histories(versions=True, epochs=True), looks_up=st.booleans())
     def holds(runs: list[Run], looks_up: bool) -> None:
         world = World(Projection(looks_up), Both(real))
         made = world.play(runs)
@@ -235,7 +164,7 @@ def test_rows_without_state_that_come_and_go(real: RealDeduplicator) -> None:
 # What the deduplicator once got wrong: a row made by a timer, a new row before old ones, rows in another order, and a
 # lookup that changes from run to run.
 MISTAKES: dict[str, tuple[Query, st.SearchStrategy[list[Run]]]] = {
-    "a timer": (Alerts(identified=False), histories(timers=True)),
+    "a timer": (Alerts(), histories(timers=True)),
     "two shuffles": (Aggregation(FOLDS["max"], drops_duplicates=True), histories(shuffled=True)),
     "another order": (Aggregation(FOLDS["first"]), histories()),
     "two failures": (Aggregation(FOLDS["last"], looks_up=True), histories(versions=True)),

@@ -8,7 +8,8 @@ each task's records of each output partition survive up to some point.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tests.unit.sink.rows import Decided, Identity, Replay, Row, Written
@@ -64,19 +65,22 @@ class Aggregation:
 class Alerts:
     """A processor with timers: `silent` when a timer fires, `back` for the first reading after that."""
 
-    identified: bool
+    has_key: bool = True
+    says_version: bool = False
+    """As a row does that says when its timer fired, if a replay sets the timer anew."""
     stateful = True
 
     def rows(self, record: Record, state: dict[str, Any], version: int) -> list[Row]:
         task = task_of(record.key)
+        key = record.key if self.has_key else None
         if record.partition == TIMERS:
             state[record.key] = "silent"
-            identity = Identity(task, record.value, source=TIMERS) if self.identified else None
-            return [Row(identity, task, record.key, "silent")]
+            said = f"silent, {record.key}" + (f" of version {version}" if self.says_version else "")
+            return [Row(None, task, key, said)]
         before = state.get(record.key)
         state[record.key] = "seen"
         said = f"back, {record.value}" if before == "silent" else f"seen, {record.value}"
-        return [Row(Identity(record.partition, record.offset), task, record.key, said)]
+        return [Row(Identity(record.partition, record.offset), task, key, said)]
 
 
 @dataclass(frozen=True)
@@ -106,16 +110,22 @@ def task_of(key: str) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """One attempt at the open epoch.
+    """One attempt at what is not committed yet.
 
-    `order` are the records as the operator gets them. `survivors` says how many of its records are in the topic in the
-    end, by task and output partition; None if the run is not killed and commits the epoch.
+    `order` are the records as the operator gets them; what is committed is left out. The run commits the first of
+    them, as many as `commits`, as an epoch of their own. `survivors` says how many records of the next epoch are in the
+    topic in the end, by task and output partition; None if the run is not killed and commits that epoch too. If it is
+    killed, its tasks may have finished by then.
     """
 
     order: tuple[Record, ...]
     version: int = 0
     survivors: Mapping[tuple[int, int], int] | None = None
     compacts: bool = False
+    commits: int = 0
+    finishes: bool = False
+    expecting: int = 0
+    """How many rows of each task come before all are there that are known to be in the output."""
 
 
 @dataclass
@@ -126,24 +136,39 @@ class World:
     compacted: bool = False
     topic: list[Written] = field(default_factory=list)
     attempts: int = 0
+    epoch: int = 0
+    state: dict[str, Any] = field(default_factory=dict)
+    """As of the last commit."""
+    committed: list[Record] = field(default_factory=list)
+    read_from: int = 0
+    """Where the log says that a read-back starts."""
+    made: list[Row] = field(default_factory=list)
 
     def play(self, runs: Sequence[Run]) -> list[Row]:
-        """The runs one after the other. The rows that the last one made."""
-        made: list[Row] = []
+        """The runs one after the other. The rows of all committed epochs."""
         for run in runs:
-            made = self._play(run)
+            self._play(run)
             if run.compacts:
                 self._compact()
-        return made
+        return self.made
 
-    def _play(self, run: Run) -> list[Row]:
+    def _play(self, run: Run) -> None:
         self.attempts += 1
-        state: dict[str, Any] = {}
+        known = self._read_back()
+        order = [record for record in run.order if record not in self.committed]
+        if run.commits:
+            known = self._play_epoch(replace(run, survivors=None), order[: run.commits], known)
+        self._play_epoch(run, order[run.commits :], known)
+
+    def _play_epoch(self, run: Run, order: Sequence[Record], known: Sequence[Written]) -> Sequence[Written]:
+        """What the run still knows of the output in its next epoch."""
+        state = deepcopy(self.state)
         steps = [
-            (step, row) for step, record in enumerate(run.order) for row in self.query.rows(record, state, run.version)
+            (step, row if row.identity else replace(row, epoch=self.epoch))
+            for step, record in enumerate(order)
+            for row in self.query.rows(record, state, run.version)
         ]
         written: list[tuple[int, Decided]] = []
-        read_back = tuple(self.topic)
         for task in range(TASKS):
             of_task = [(step, row) for step, row in steps if row.task == task]
             rows = tuple(row for _, row in of_task)
@@ -151,17 +176,38 @@ class World:
                 Replay(
                     stateful=self.query.stateful,
                     task=task,
-                    written=read_back,
+                    written=tuple(known),
                     rows=rows,
+                    expecting=run.expecting,
                     ordered=self.ordered,
                     compacted=self.compacted,
                 )
             )
             written += [(of_task[one.after - 1][0], one) for one in answer.decided if one.is_written]
-            if run.survivors is None:
-                written += [(len(run.order), one) for one in answer.finished if one.is_written]
+            if run.survivors is None or run.finishes:
+                written += [(len(order), one) for one in answer.finished if one.is_written]
         self._send(run, written)
-        return [row for _, row in steps]
+        if run.survivors is None:
+            self.made += [row for _, row in steps]
+            self.state, self.epoch = state, self.epoch + 1
+            self.committed += order
+            if not known:
+                self.read_from = self._end
+        return self._read_back() if any(map(self._can_come_again, known)) else ()
+
+    def _read_back(self) -> Sequence[Written]:
+        return [one for one in self.topic if one.offset >= self.read_from]
+
+    def _can_come_again(self, one: Written) -> bool:
+        if one.row.identity is None:
+            return one.row.epoch == self.epoch
+        _, partition, offset = one.row.identity.record
+        return all((record.partition, record.offset) != (partition, offset) for record in self.committed)
+
+    @property
+    def _end(self) -> int:
+        # Compaction keeps the last record, so offsets go on behind it.
+        return self.topic[-1].offset + 1 if self.topic else 0
 
     def _send(self, run: Run, written: Sequence[tuple[int, Decided]]) -> None:
         sequences = dict.fromkeys(range(TASKS), 0)
@@ -171,10 +217,8 @@ class World:
             row = decided.row
             place = row.task, output_partition(row.key)
             arrived[place] = arrived.get(place, 0) + 1
-            # Compaction keeps the last record, so offsets go on behind it.
-            offset = self.topic[-1].offset + 1 if self.topic else 0
             if run.survivors is None or arrived[place] <= run.survivors.get(place, 0):
-                self.topic.append(Written(decided.record, self.attempts, sequences[row.task], offset))
+                self.topic.append(Written(decided.record, self.attempts, sequences[row.task], self._end))
             sequences[row.task] += 1
 
     def _compact(self) -> None:

@@ -1,59 +1,26 @@
-"""How big a query must be, and how often it should commit, from given figures, a topic or a run."""
+"""How big a query must be, and how often it should commit, from given figures."""
 
 from __future__ import annotations
 
-import builtins
-import json
 import math
 import re
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
-from tailrace import EmbeddedKafka, TailraceError
-from tailrace.check import boundary_estimate
+from tailrace import TailraceError
 from tailrace.check.description import QueryShape
-from tailrace.cli.size import size
-from tailrace.contract.codec import decode
-from tailrace.contract.query_description import Operator, Stage
-from tailrace.contract.snapshot import QueryFigures
-from tailrace.dashboard import Dashboard, serve
+from tailrace.contract.query_description import Stage
 from tailrace.size import (
     Load,
     Sizing,
-    load_of_run,
     parse_stages,
-    shape_of_run,
-    shape_of_topic,
     size_of,
 )
-from tailrace.size.by_hand import shape_by_hand
 from tailrace.size.interval import INTERVALS_S
 from tailrace.size.memory import GIB, MIB
-from tailrace.size.of_topic import topic_partitions
-from tests.helpers.synthetic_monitor import SyntheticMonitor, make_query
-from tests.helpers.topics import new_topic
-
-# Whatever is estimated today: the arithmetic is the same.
-STATELESS_MS, STATEFUL_MS = 250, 700
-
-
-@pytest.fixture(autouse=True)
-def fixed_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boundary_estimate, "STATELESS_GAP_MS", STATELESS_MS)
-    monkeypatch.setattr(boundary_estimate, "STATEFUL_GAP_MS", STATEFUL_MS)
-
-
-MEASURED = Load(rows_per_s=50_000, throughput_rows_per_s=200_000, keys=1_000_000)
-
-
-def sized(stages: str = "8,20", **load: Any) -> Sizing:
-    return size_of(parse_stages(stages), Load(**load))
+from tests.unit.size.figures import MEASURED, STATEFUL_MS, STATELESS_MS, sized
 
 
 def codes(sizing: Sizing) -> list[str]:
@@ -116,11 +83,11 @@ class TestCores:
             assert sizing.to_dict()["cores_is_upper_bound"]
             assert "CPU cores: up to 28\n" in str(sizing)
 
-    @pytest.mark.parametrize(("utilisation", "cores"), [(1.0, 5), (0.5, 10), (0.25, 20)])
-    def test_headroom_on_top_of_what_the_load_keeps_busy(self, utilisation: float, cores: int) -> None:
-        sizing = sized(rows_per_s=50_000, rows_per_s_per_core=10_000, utilisation=utilisation)
+    @pytest.mark.parametrize(("utilization", "cores"), [(1.0, 5), (0.5, 10), (0.25, 20)])
+    def test_headroom_on_top_of_what_the_load_keeps_busy(self, utilization: float, cores: int) -> None:
+        sizing = sized(rows_per_s=50_000, rows_per_s_per_core=10_000, utilization=utilization)
         assert (sizing.busy_cores, sizing.cores, sizing.slots) == (5.0, cores, 28)
-        assert sizing.utilisation == utilisation
+        assert sizing.utilization == utilization
 
     def test_a_throughput_with_the_cores_that_it_was_measured_on(self) -> None:
         sizing = sized(rows_per_s=50_000, throughput_rows_per_s=200_000, throughput_cores=16)
@@ -258,9 +225,9 @@ class TestRecommendation:
         {"row_bytes": 0},
         {"state_bytes_per_key": 0},
         {"boundary_ms": 0},
-        {"utilisation": 0},
-        {"utilisation": 1.1},
-        {"utilisation": math.nan},
+        {"utilization": 0},
+        {"utilization": 1.1},
+        {"utilization": math.nan},
         {"cores_per_executor": 0},
         {"max_recovery_s": 0},
     ],
@@ -273,220 +240,5 @@ def test_bad_figures(load: dict[str, Any]) -> None:
 
 def test_all_bad_figures_are_named_at_once() -> None:
     with pytest.raises(TailraceError) as error:
-        Load(rows_per_s=0, keys=-1, utilisation=2)
-    assert all(name in error.value.problem for name in ("rows_per_s", "keys", "utilisation"))
-
-
-class TestForms:
-    def test_json_is_the_dictionary(self) -> None:
-        for load in (Load(), MEASURED, Load(rows_per_s=2, throughput_rows_per_s=1)):
-            sizing = size_of(parse_stages("8,20"), load)
-            assert json.loads(sizing.to_json()) == sizing.to_dict()
-
-    def test_durations_and_sizes_have_their_unit_in_their_name(self) -> None:
-        figures = size_of(parse_stages("8,20"), MEASURED).to_dict()
-        assert {"boundary_ms", "max_recovery_s", "recommended_interval_s"} <= set(figures)
-        assert {"executor_memory_bytes", "executor_overhead_bytes", "state_bytes", "state_disk_bytes"} <= set(figures)
-        assert {"interval_s", "recovery_s", "catch_up_s"} <= set(figures["intervals"][0])
-
-    def test_the_text_fits_a_terminal_and_is_aligned(self) -> None:
-        lines = str(size_of(parse_stages("8,20,20"), MEASURED)).splitlines()
-        assert max(map(len, lines)) <= 100
-        table = [line for line in lines if "█" in line]
-        assert len(table) == len(INTERVALS_S)
-        assert len({line.index("%") for line in table}) == 1
-        assert [line for line in table if "◀" in line] == [line for line in table if line.strip().startswith("2 min")]
-
-    def test_bars_of_recovery_rise_and_those_of_boundaries_fall(self) -> None:
-        lines = [line for line in str(size_of(parse_stages("8,20"), MEASURED)).splitlines() if "█" in line]
-        bars = [tuple(map(len, re.findall("█+", line))) for line in lines]
-        assert [rising for rising, _ in bars] == sorted(rising for rising, _ in bars)
-        assert [falling for _, falling in bars] == sorted((falling for _, falling in bars), reverse=True)
-        assert bars[0] == (1, 10)
-        assert bars[-1] == (10, 1)
-
-    @pytest.mark.parametrize(("suffix", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
-    def test_plot(self, tmp_path: Path, suffix: str, begins: bytes) -> None:
-        for number, load in enumerate((MEASURED, Load(), Load(rows_per_s=2, throughput_rows_per_s=1))):
-            path = size_of(parse_stages("8,20"), load).plot(tmp_path / f"{number}.{suffix}")
-            assert path.read_bytes().startswith(begins)
-            assert path.stat().st_size > 10_000
-
-    def test_a_plot_that_cannot_be_drawn(self, tmp_path: Path, unwritable_folder: Path) -> None:
-        for path, code in (
-            (tmp_path / "plot.gif", "TAILRACE_BAD_SIZE"),
-            (unwritable_folder / "plot.png", "TAILRACE_FOLDER_NOT_WRITABLE"),
-        ):
-            with pytest.raises(TailraceError) as error:
-                sized().plot(path)
-            assert error.value.code == code
-
-    def test_a_plot_without_matplotlib(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        really_import = builtins.__import__
-
-        def without_matplotlib(name: str, *rest: Any, **more: Any) -> Any:
-            if name.startswith("matplotlib"):
-                raise ImportError(name)
-            return really_import(name, *rest, **more)
-
-        monkeypatch.setattr(builtins, "__import__", without_matplotlib)
-        with pytest.raises(TailraceError) as error:
-            sized().plot(tmp_path / "plot.png")
-        assert error.value.code == "TAILRACE_EXTRA_MISSING"
-
-
-def run_of(name: str, **how: Any) -> QueryFigures:
-    return decode(QueryFigures, make_query(name, **how))
-
-
-class TestOfARun:
-    def test_its_load(self) -> None:
-        load = load_of_run(run_of("fraud", ran_s=1000, epoch_s=60))
-        assert (load.rows_per_s, load.throughput_rows_per_s, load.throughput_is_lower_bound) == (12_340, 12_340, True)
-        assert load.keys == 184_220
-        assert load.boundary_ms is not None
-        assert 190 <= load.boundary_ms <= 320
-
-    def test_with_a_backlog_it_shows_what_it_can_do_and_not_what_arrives(self) -> None:
-        load = load_of_run(run_of("alerts", status="lagging"))
-        assert (load.rows_per_s, load.throughput_rows_per_s, load.throughput_is_lower_bound) == (None, 12_340, False)
-
-    def test_that_has_just_begun(self) -> None:
-        assert load_of_run(run_of("new", empty=True)) == Load(throughput_is_lower_bound=True)
-
-    def test_its_shape(self) -> None:
-        shape = shape_of_run(run_of("fraud", partitions=6, epoch_s=60))
-        assert (shape.arithmetic, shape.stateful, shape.sink, shape.epoch_ms) == ("6 + 4 = 10", True, "kafka", 60_000)
-        assert [stage.stateful for stage in shape.stages] == [False, True]
-        assert Operator("pandas_udf") in shape.stages[0].operators
-
-
-class TestTopic:
-    def test_its_partitions_are_the_source_s_tasks(self, kafka: EmbeddedKafka) -> None:
-        topic = new_topic(kafka.bootstrap_servers, "sizing", partitions=3)
-        assert topic_partitions(kafka.bootstrap_servers, topic) == 3
-        shape = shape_of_topic(kafka.bootstrap_servers, topic, [20, 20])
-        assert shape.arithmetic == "3 + 20 + 20 = 43"
-        assert shape.stages[0].sources == (f"kafka: {topic}",)
-        printed = run("--topic", topic, "--bootstrap-servers", kafka.bootstrap_servers, "--shuffle-partitions", "20")
-        assert "Task slots: 3 + 20 = 23\n" in printed.stdout
-
-    def test_there_is_no_such_topic(self, kafka: EmbeddedKafka) -> None:
-        assert failed("--topic", "no-such", "--bootstrap-servers", kafka.bootstrap_servers) == "TAILRACE_BAD_SIZE"
-        with pytest.raises(TailraceError, match="no-such"):
-            topic_partitions(kafka.bootstrap_servers, "no-such")
-
-    def test_no_broker_answers(self) -> None:
-        assert failed("--topic", "any", "--bootstrap-servers", "127.0.0.1:1") == "TAILRACE_BROKER_UNREACHABLE"
-
-
-@pytest.fixture
-def monitor() -> SyntheticMonitor:
-    return SyntheticMonitor(make_query("fraud"), make_query("gone", status="ended"))
-
-
-@pytest.fixture
-def dashboard(monitor: SyntheticMonitor) -> Iterator[Dashboard]:
-    with serve(monitor) as served:
-        yield served
-
-
-class TestCommand:
-    def test_prints_what_the_library_says(self) -> None:
-        printed = run("--stages", "8,20,20", "--rate", "50000", "--throughput", "200000", "--keys", "1000000")
-        assert printed.stdout == f"{size_of(shape_by_hand([8, 20, 20]), MEASURED)}\n"
-
-    def test_every_figure_is_taken(self) -> None:
-        printed = run(
-            *("--stages", "8,20", "--rate", "50000", "--throughput", "200000", "--measured-cores", "16"),
-            *("--keys", "1000", "--state-bytes-per-key", "64", "--row-bytes", "32", "--boundary-ms", "250"),
-            *("--utilisation", "0.25", "--cores-per-executor", "7", "--recovery-s", "30", "--json"),
-        )
-        assert (
-            json.loads(printed.stdout)
-            == size_of(
-                shape_by_hand([8, 20]),
-                Load(
-                    rows_per_s=50_000,
-                    throughput_rows_per_s=200_000,
-                    throughput_cores=16,
-                    keys=1000,
-                    state_bytes_per_key=64,
-                    row_bytes=32,
-                    boundary_ms=250,
-                    utilisation=0.25,
-                    cores_per_executor=7,
-                    max_recovery_s=30,
-                ),
-            ).to_dict()
-        )
-
-    def test_plot(self, tmp_path: Path) -> None:
-        printed = run("--stages", "8", "--plot", str(tmp_path / "plot.svg"), "--json")
-        assert json.loads(printed.stdout)["slots"] == 8
-        assert "plot.svg" in printed.stderr
-        assert (tmp_path / "plot.svg").stat().st_size > 10_000
-
-    @pytest.mark.parametrize(
-        "arguments",
-        [
-            (),
-            ("--stages", "8", "--rate", "fast"),
-            ("--stages", "8", "--topic", "payments", "--bootstrap-servers", "somewhere:9092"),
-            ("--topic", "payments"),
-            ("--stages", "8", "--shuffle-partitions", "20"),
-            ("--stages", "8", "--query", "fraud"),
-        ],
-    )
-    def test_wrong_usage(self, arguments: tuple[str, ...]) -> None:
-        result = CliRunner().invoke(command(), arguments)
-        assert result.exit_code == 2
-        assert "Usage" in result.stderr
-
-    def test_bad_figures_are_an_error(self) -> None:
-        assert failed("--stages", "8,x") == "TAILRACE_BAD_SIZE"
-        assert failed("--stages", "8", "--rate", "0") == "TAILRACE_BAD_SIZE"
-        assert failed("--stages", "8", "--plot", "plot.gif") == "TAILRACE_BAD_SIZE"
-
-    def test_a_running_application(self, dashboard: Dashboard) -> None:
-        figures = json.loads(run("--dashboard", dashboard.url, "--json").stdout)
-        assert (figures["arithmetic"], figures["rows_per_s"], figures["keys"]) == ("6 + 4 = 10", 12_340, 184_220)
-        assert figures["throughput_is_lower_bound"]
-        assert not figures["boundary_is_estimate"]
-
-    def test_figures_by_hand_win(self, dashboard: Dashboard) -> None:
-        printed = run(
-            "--dashboard", dashboard.url, "--stages", "8,20", "--throughput", "100000", "--keys", "7", "--json"
-        )
-        figures = json.loads(printed.stdout)
-        assert (figures["slots"], figures["rows_per_s"], figures["keys"]) == (28, 12_340, 7)
-        assert (figures["throughput_rows_per_s"], figures["throughput_is_lower_bound"]) == (100_000, False)
-
-    def test_which_query(self, dashboard: Dashboard, monitor: SyntheticMonitor) -> None:
-        monitor.queries.append(make_query("alerts", partitions=3))
-        assert failed("--dashboard", dashboard.url) == "TAILRACE_BAD_SIZE"
-        assert failed("--dashboard", dashboard.url, "--query", "no-such") == "TAILRACE_BAD_SIZE"
-        figures = json.loads(run("--dashboard", dashboard.url, "--query", "alerts", "--json").stdout)
-        assert figures["arithmetic"] == "3 + 4 = 7"
-
-    def test_no_application(self) -> None:
-        assert failed("--dashboard", "127.0.0.1:1") == "TAILRACE_DASHBOARD_UNREACHABLE"
-
-
-def command() -> typer.Typer:
-    app = typer.Typer()
-    app.command()(size)
-    return app
-
-
-def run(*arguments: str) -> Result:
-    result = CliRunner().invoke(command(), arguments)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def failed(*arguments: str) -> str:
-    """The code of the error that it ends with."""
-    result = CliRunner().invoke(command(), arguments)
-    assert isinstance(result.exception, TailraceError)
-    return result.exception.code
+        Load(rows_per_s=0, keys=-1, utilization=2)
+    assert all(name in error.value.problem for name in ("rows_per_s", "keys", "utilization"))

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 import pytest
 
 from tailrace import TailraceError
+from tailrace.contract.codec import from_json
 from tailrace.contract.health import Health
+from tailrace.contract.run_status import IncidentSummary, RecordRange, RestartCounts, RunStatus, State
 from tailrace.supervise.run import health_server
 from tailrace.supervise.run.health_server import HealthServer
-from tailrace.supervise.run.status import State, Status
+from tailrace.supervise.run.status import Status
 from tests.helpers.half_open import half_open, is_closed
 from tests.helpers.waiting import until
 
@@ -42,9 +44,9 @@ def code_of(url: str, host: str | None = None) -> int:
 def test_alive_is_not_ready(status: Status, health: HealthServer) -> None:
     assert [code_of(f"{health.url}/{page}") for page in ("health", "ready", "other")] == [200, 503, 404]
     status.enter(State.RUNNING)
-    status.tell(queries=Health("starting", {"starting": ("scores",)}))
+    status.set_queries(Health("starting", {"starting": ("scores",)}))
     assert code_of(f"{health.url}/ready") == 503
-    status.tell(queries=Health("lagging", {"lagging": ("scores",)}))
+    status.set_queries(Health("lagging", {"lagging": ("scores",)}))
     assert code_of(f"{health.url}/ready") == 200
     status.enter(State.WAITING)
     assert [code_of(f"{health.url}/{page}") for page in ("health", "ready")] == [200, 503]
@@ -62,8 +64,23 @@ def test_alive_is_not_ready(status: Status, health: HealthServer) -> None:
 )
 def test_every_query_has_to_be_ready(status: Status, queries: dict[str, tuple[str, ...]], ready: bool) -> None:
     status.enter(State.RUNNING)
-    status.tell(queries=Health(next(iter(queries), "idle"), queries))
-    assert status.is_ready is ready
+    status.set_queries(Health(next(iter(queries), "idle"), queries))
+    assert status.current.is_ready is ready
+
+
+def test_the_answer_says_why_a_query_is_not_ready(status: Status, health: HealthServer) -> None:
+    status.enter(State.RUNNING)
+    starting = Health("starting", {"starting": ("scores",)}, reasons={"scores": "nothing has been read yet"})
+    status.set_queries(starting)
+    incident = IncidentSummary("2026-01-01", None, "OUTAGE", "gone", "wait", (RecordRange("in", 0, 1, 2),), "restarted")
+    status.set_incident(incident)
+    status.set_restarts(RestartCounts(used=1, limit=3, total=2))
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{health.url}/ready", timeout=10)
+    answer = from_json(RunStatus, refused.value.read())
+    assert answer.application == starting
+    assert (answer.last_incident, answer.restarts) == (incident, RestartCounts(1, 3, 2))
+    assert answer == status.current
 
 
 def test_a_name_that_is_not_ours_is_refused(health: HealthServer) -> None:

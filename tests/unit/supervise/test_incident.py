@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import stat
 from pathlib import Path
@@ -11,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tailrace._process.redaction import HIDDEN
+from tailrace.contract.codec import from_json, to_json
 from tailrace.supervise.run import incident as incidents
 from tailrace.supervise.run.failures import Cure, Failure
-from tailrace.supervise.run.incident import KEPT, Incident
+from tailrace.supervise.run.incident import KEPT, Incident, IncidentReport
 from tailrace.supervise.run.output import Copy, RotatingLog
 from tailrace.supervise.run.replay import Replay
 from tests.unit.process.test_redaction import SECRETS
@@ -41,7 +41,12 @@ def test_no_secret_is_in_a_report(name: str, tmp_path: Path) -> None:
         text = file.read_text()
         assert "geheim" not in text.lower(), file.name
         assert HIDDEN in text
-    assert "geheim" not in json.dumps(incident(secret=SECRETS[name]).brief()).lower()
+    assert "geheim" not in to_json(incident(secret=SECRETS[name]).summary()).lower()
+
+
+def test_the_json_of_a_report_is_read_back(tmp_path: Path) -> None:
+    file = incidents.write(incident(), tmp_path).with_suffix(".json")
+    assert from_json(IncidentReport, file.read_text()) == incident().report()
 
 
 def test_only_this_user_can_read_a_report(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ OWN = "token-of-this-machine"
 class Recorder:
     """A server that notes which token it is sent, and redirects to another one if told."""
 
-    def __init__(self, redirect_to: str | None = None) -> None:
+    def __init__(self, redirect_to: str | None = None, status: int = 200) -> None:
         self.tokens: list[str] = []
         recorder = self
 
@@ -33,7 +33,7 @@ class Recorder:
                 recorder.tokens.append(self.headers.get("authorization", ""))
                 self.rfile.read(int(self.headers.get("content-length", "0")))
                 body = b'{"drained": []}'
-                self.send_response(307 if redirect_to else 200)
+                self.send_response(status)
                 if redirect_to:
                     self.send_header("location", redirect_to)
                 self.send_header("content-length", str(len(body)))
@@ -55,8 +55,8 @@ def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
     made: list[Recorder] = []
 
-    def make(redirect_to: str | None = None) -> Recorder:
-        made.append(Recorder(redirect_to))
+    def make(redirect_to: str | None = None, status: int = 200) -> Recorder:
+        made.append(Recorder(redirect_to, status))
         return made[-1]
 
     yield make
@@ -120,9 +120,12 @@ def test_another_port_on_this_machine_does_not(record: Callable[..., Recorder]) 
     assert [one for one in other.tokens if OWN in one] == []
 
 
-def test_redirects_are_not_followed(record: Callable[..., Recorder], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_are_not_followed(
+    record: Callable[..., Recorder], monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
     thief = record()
-    here = record(redirect_to=f"http://127.0.0.1:{thief.port}/api/drain")
+    here = record(f"http://127.0.0.1:{thief.port}/api/drain", status)
     announce(here)
     with pytest.raises(TailraceError) as refused:
         drain_at(f"http://127.0.0.1:{here.port}", None, 1)

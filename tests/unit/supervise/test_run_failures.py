@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.supervise.run.failures import Cure, RecordRange, diagnose
-from tailrace.supervise.run.known_failures import CURABLE_CODES
+from tailrace.contract.run_status import RecordRange
+from tailrace.supervise.run.failures import Cure, diagnose
+from tailrace.supervise.run.known_failures import CURABLE_CODES, KNOWN_FAILURES
 from tailrace.supervise.run.restarts import Restarts
 from tests.helpers.tree import ROOT
 
@@ -136,7 +137,15 @@ def test_delays_are_spread() -> None:
 def test_good_health_makes_restarts_available_again() -> None:
     restarts = Restarts(1, stable_after_s=600)
     assert restarts.next_delay_s() is not None
-    restarts.has_been_well_for(599)
+    restarts.healthy_for(599)
     assert restarts.next_delay_s() is None
-    restarts.has_been_well_for(600)
+    restarts.healthy_for(600)
     assert restarts.next_delay_s() is not None
+
+
+def test_the_codes_of_incidents_are_documented() -> None:
+    """With what a restart does about each."""
+    page = (ROOT / "docs/operate/operations.md").read_text(encoding="utf-8")
+    for known in KNOWN_FAILURES:
+        assert f"| `{known.code}` | {'yes' if known.curable else 'no'} |" in page
+    assert [code for code in ("PYTHON_EXCEPTION", "KILLED", "UNKNOWN") if f"| `{code}` |" not in page] == []

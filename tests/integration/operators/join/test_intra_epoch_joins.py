@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
+from tailrace._process.machine_load import stretched
 from tests.helpers.topics import Collector
 from tests.helpers.two_streams import LIKE_REAL_TIME, Row, TwoStreams, has_read, running
 from tests.helpers.waiting import until
@@ -72,7 +73,7 @@ def time_passes(streams: TwoStreams, second: float, done: Callable[[], Any], wha
 
 def state_of(query: Any) -> Any:
     """What the epoch that has been ended says of the join."""
-    tailrace.drain(query, timeout_s=60)
+    tailrace.drain(query, timeout_s=stretched(60))
     return next(progress for progress in query.recentProgress if progress.stateOperators).stateOperators[0]
 
 

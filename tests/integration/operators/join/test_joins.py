@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 import tailrace
 from tailrace import EmbeddedKafka
+from tailrace._process.machine_load import stretched
 from tests.helpers.topics import Collector
 from tests.helpers.two_streams import LIKE_REAL_TIME, Row, TwoStreams, has_read, running
 from tests.helpers.waiting import until
@@ -101,7 +102,7 @@ def in_real_time(streams: TwoStreams, folder: Path, outputs: Outputs, rows: int)
         for query in queries:
             has_read(query, rows)
         for query in queries:
-            tailrace.drain(query, timeout_s=60)
+            tailrace.drain(query, timeout_s=stretched(60))
 
 
 def in_micro_batch(streams: TwoStreams, folder: Path, outputs: Outputs) -> int:

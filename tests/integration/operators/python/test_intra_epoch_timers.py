@@ -15,6 +15,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import tailrace
 from tailrace import EmbeddedKafka
+from tailrace._process.machine_load import stretched
 from tests.helpers.topics import Collector
 from tests.helpers.two_streams import LIKE_REAL_TIME, TwoStreams, has_read, running
 from tests.helpers.two_streams import Row as Sent
@@ -123,7 +124,7 @@ def test_a_timer_fires_when_the_watermark_has_passed(
         passed = START + (100 - DELAY_S) * 1000
         assert {result["watermark"] for result in out.rows() if result["kind"] == "timer"} == {passed}
         assert [result["watermark"] for result in out.rows() if result["key"] == "a"][-1] == passed
-        tailrace.drain(query, timeout_s=60)
+        tailrace.drain(query, timeout_s=stretched(60))
         progress = next(progress for progress in query.recentProgress if progress.stateOperators)
         assert progress.stateOperators[0].numRowsDroppedByWatermark == 1
 

@@ -160,15 +160,15 @@ def with_length(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 @pytest.mark.chaos
 def test_one_behind_the_other(spark: SparkSession) -> None:
     """A function, a processor over frames, one over rows, another function and a map."""
-    labelled = F.udf(label, "string")
+    labeled = F.udf(label, "string")
 
     def query(rows: DataFrame) -> DataFrame:
-        grouped = rows.withColumn("label", labelled("id")).groupBy("key")
+        grouped = rows.withColumn("label", labeled("id")).groupBy("key")
         described_rows = transformed(grouped, "pandas", Describing(), DescribingFrames(), "key STRING, seen STRING")
         numbered = described_rows.groupBy("key").transformWithState(
             Numbered(), "key STRING, number INT, seen STRING", "Update", "None"
         )
-        return numbered.withColumn("label", labelled("number")).mapInPandas(
+        return numbered.withColumn("label", labeled("number")).mapInPandas(
             with_length, "key STRING, number INT, seen STRING, label STRING, length LONG"
         )
 

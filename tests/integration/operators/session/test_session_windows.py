@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
+from tailrace._process.machine_load import stretched
 from tests.helpers.topics import Collector
 from tests.helpers.two_streams import LIKE_REAL_TIME, Row, TwoStreams, has_read, running
 from tests.helpers.waiting import until
@@ -107,7 +108,7 @@ def one_epoch(streams: TwoStreams, writer: Any, rows: list[Row]) -> None:
     streams.send(rows)
     with running(writer) as query:
         has_read(query, len(rows))
-        tailrace.drain(query, timeout_s=60)
+        tailrace.drain(query, timeout_s=stretched(60))
 
 
 def one_batch(writer: Any) -> int:
@@ -159,7 +160,7 @@ def test_the_same_sessions_as_in_micro_batch(streams: TwoStreams, tmp_path: Path
                 for query in (append, update):
                     has_read(query, len(rows))
                 for query in (append, update):
-                    tailrace.drain(query, timeout_s=60)
+                    tailrace.drain(query, timeout_s=stretched(60))
         assert late > CASES / 20, "hardly any row was late"
         until(lambda: len(out["append"].rows()) == len(out["micro-batch"].rows()) > CASES, "as many", within_s=20)
         expected = sorted(told(out["micro-batch"]))

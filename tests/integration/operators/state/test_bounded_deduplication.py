@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tailrace
 from tailrace import EmbeddedKafka
+from tailrace._process.machine_load import stretched
 from tests.helpers.topics import Collector
 from tests.helpers.two_streams import LIKE_REAL_TIME, Row, TwoStreams, has_read, running
 from tests.helpers.waiting import until
@@ -52,7 +53,7 @@ def test_the_same_rows_as_in_micro_batch(spark: SparkSession, kafka: EmbeddedKaf
                 has_read(query, len(rows))
                 # They do not wait for the epoch's end.
                 until(lambda: len(found.rows()) >= len(expected.rows()), "the rows", within_s=40)
-                tailrace.drain(query, timeout_s=60)
+                tailrace.drain(query, timeout_s=stretched(60))
         assert len(expected.rows()) > KEYS, "no key came a second time"
         assert [row["l_id"] for row in in_order(found)] == [row["l_id"] for row in in_order(expected)]
 

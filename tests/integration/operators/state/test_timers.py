@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import tailrace
+from tailrace._process.machine_load import stretched
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.scala import compile_to_jar
 from tests.helpers.waiting import comparing_times, until
@@ -49,7 +50,7 @@ def test_a_timer_fires_in_a_run_that_gets_no_row(pipeline: Pipeline) -> None:
         with pipeline.running(deadlines(pipeline, key, after_ms=20_000), epoch=EPOCH) as query:
             pipeline.send(range(2), keys=2)
             until(lambda: len(out.rows()) == 2, "the rows", within_s=60)
-            tailrace.drain(query, timeout_s=60)
+            tailrace.drain(query, timeout_s=stretched(60))
         assert Counter(row["event"] for row in out.rows()) == {"seen 1": 2}
         with pipeline.running(deadlines(pipeline, key, after_ms=20_000), epoch=EPOCH):
             until(lambda: len(out.rows()) == 4, "the timers", within_s=60)

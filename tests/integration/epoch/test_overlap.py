@@ -1,0 +1,301 @@
+"""Epochs overlap: the next one begins while the tasks of the one before still run, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.functions import udf
+from pyspark.sql.streaming.query import StreamingQuery
+
+import tailrace
+from tailrace._spark.slots import busy_slots
+from tailrace.contract.snapshot import Boundary
+from tests.helpers.pipeline import Pipeline
+from tests.helpers.topics import Collector, ContinuousLoad, all_messages, new_topic
+from tests.helpers.waiting import until
+
+ALLOWLIST_KEY = "spark.sql.streaming.realTimeMode.allowlistCheck"
+OVERLAP_KEY = "spark.tailrace.epochs.overlap"
+# Overlap also epochs that are shorter than is of use, so there are many boundaries in a short time.
+SHORTEST_KEY = "spark.tailrace.testing.overlapShortestMs"
+SPARKS_SHORTEST_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
+EPOCH = "1 second"
+SOON_S = 60
+
+
+@pytest.fixture
+def pipeline(pipeline: Pipeline) -> Pipeline:
+    """With an output of one partition, which keeps the order in which rows are written."""
+    pipeline.output = new_topic(pipeline.servers, "out", partitions=1)
+    return pipeline
+
+
+@pytest.fixture(scope="module")
+def spark(new_session: Callable[..., SparkSession]) -> SparkSession:
+    return new_session("local[8]", {SHORTEST_KEY: "300", SPARKS_SHORTEST_KEY: "300"})
+
+
+def collected(pipeline: Pipeline) -> Collector:
+    return Collector(pipeline.servers, pipeline.output, partitions=1)
+
+
+def loaded(pipeline: Pipeline) -> ContinuousLoad:
+    return ContinuousLoad(pipeline.servers, pipeline.input, per_second=200)
+
+
+def boundaries(query: StreamingQuery) -> tuple[Boundary, ...]:
+    return tailrace.latency(query).figures.boundaries
+
+
+def overlapped(query: StreamingQuery) -> int:
+    return sum(one.overlapped for one in boundaries(query))
+
+
+def ends(pipeline: Pipeline) -> dict[int, dict[str, int]]:
+    """By epoch, where the offset log says that each partition ended."""
+    found = {}
+    for epoch in pipeline.log("offsets"):
+        lines = (pipeline.checkpoint / "offsets" / str(epoch)).read_text().splitlines()
+        found[epoch] = next(json.loads(line)[pipeline.input] for line in lines if pipeline.input in line)
+    return found
+
+
+def assert_gap_free(query: StreamingQuery, pipeline: Pipeline) -> None:
+    """Each epoch begins where the one before ended, and has read exactly what lies between."""
+    progress: list[Any] = [json.loads(one.json) for one in query.recentProgress]
+    sources = [next(one for one in each["sources"] if pipeline.input in one["endOffset"]) for each in progress]
+    for before, after in pairwise(sources):
+        assert after["startOffset"] == before["endOffset"]
+    for source in sources:
+        # The first epoch has no start offsets, and new partitions begin at their first record.
+        start, end = (source["startOffset"] or {}).get(pipeline.input, {}), source["endOffset"][pipeline.input]
+        assert source["numInputRows"] == sum(end[at] - start.get(at, 0) for at in end)
+    logged = ends(pipeline)
+    assert sorted(logged) == list(range(len(logged)))
+
+
+def assert_in_order(pipeline: Pipeline, out: Collector) -> None:
+    """The rows of a source partition were written in the order in which they were read."""
+    source = {}
+    for message in all_messages(pipeline.servers, pipeline.input):
+        source[json.loads(message.value() or b"")["id"]] = (message.partition(), message.offset())
+    last: dict[Any, Any] = {}
+    for row in out.rows():
+        partition, offset = source[row["id"]]
+        assert offset > last.get(partition, -1), f"row {row['id']} was overtaken"
+        last[partition] = offset
+
+
+def passed_on(pipeline: Pipeline) -> DataFrame:
+    return pipeline.rows().where("id >= 0").withColumn("twice", F.col("id") * 2)
+
+
+def exploded(pipeline: Pipeline) -> DataFrame:
+    return pipeline.rows().select("id", "key", F.explode(F.array(F.lit(1))).alias("n"))
+
+
+def joined(pipeline: Pipeline) -> DataFrame:
+    table = pipeline.spark.createDataFrame([(f"k{number}", number) for number in range(10)], "key STRING, number INT")
+    return pipeline.rows().join(F.broadcast(table), "key")
+
+
+def of_two_sources(pipeline: Pipeline) -> DataFrame:
+    other = (
+        pipeline.spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", pipeline.servers)
+        .option("subscribe", new_topic(pipeline.servers, "empty"))
+        .load()
+        .select(F.lit(-1).cast("long").alias("id"), F.col("value").cast("string").alias("key"))
+    )
+    return pipeline.rows().select("id", "key").union(other)
+
+
+def through_python(pipeline: Pipeline) -> DataFrame:
+    return pipeline.rows().withColumn("key", udf(lambda key: key + "!")("key"))
+
+
+def through_a_generator(pipeline: Pipeline) -> DataFrame:
+    def unchanged(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for batch in batches:
+            yield batch.assign(id=batch["id"])
+
+    return pipeline.rows().select("id", "key").mapInPandas(unchanged, "id LONG, key STRING")
+
+
+QUERIES = [passed_on, exploded, joined, of_two_sources, through_python, through_a_generator]
+
+
+@pytest.mark.parametrize("query_of", QUERIES)
+def test_many_boundaries_lose_and_repeat_nothing(pipeline: Pipeline, query_of: Callable[[Pipeline], DataFrame]) -> None:
+    with (
+        collected(pipeline) as out,
+        loaded(pipeline) as load,
+    ):
+        with pipeline.running(query_of(pipeline), epoch=EPOCH) as query:
+            until(lambda: overlapped(query) >= 10, "ten boundaries overlapped", within_s=SOON_S)
+            load.stop()
+            until(lambda: len(out.rows()) >= load.sent, "all rows are out", within_s=SOON_S)
+            assert "OverlappedWrite" in query._jsq.explainInternal(False)
+            tailrace.drain(query, timeout_s=SOON_S)
+            assert_gap_free(query, pipeline)
+        assert Counter(row["id"] for row in out.rows()) == Counter(range(load.sent))
+        assert_in_order(pipeline, out)
+
+
+def is_parked(query: StreamingQuery) -> bool:
+    """The tasks of the next epoch have been started, and wait."""
+    tracker = query._jsq.sparkSession().sparkContext().statusTracker()
+    active = set(tracker.getActiveJobIds())
+    return len(active & set(tracker.getJobIdsForGroup(str(query.runId)))) == 2
+
+
+def nothing_is_left(spark: SparkSession) -> bool:
+    jvm: Any = spark._jvm
+    tracker = spark.sparkContext.statusTracker()
+    threads = [thread.getName() for thread in jvm.java.lang.Thread.getAllStackTraces().keySet()]
+    return (
+        not tracker.getActiveJobsIds()
+        and busy_slots(spark) == 0
+        and not [name for name in threads if name.startswith(("tailrace-epoch-ahead", "tailrace-dead-letters"))]
+        and jvm.org.apache.spark.sql.tailrace.epoch.overlap.HandOvers.size() == 0
+    )
+
+
+def test_a_stop_while_the_next_epoch_waits_leaves_nothing(pipeline: Pipeline) -> None:
+    pipeline.send(range(20))
+    with collected(pipeline) as out:
+        with pipeline.running(pipeline.rows(), epoch="8 seconds") as query:
+            until(lambda: is_parked(query), "the next epoch waits", within_s=SOON_S)
+        until(lambda: nothing_is_left(pipeline.spark), "nothing is left", within_s=SOON_S)
+        with pipeline.running(pipeline.rows(), epoch="60 seconds"):
+            until(lambda: len(out.rows()) >= 40, "the next run reads what was not committed", within_s=SOON_S)
+
+
+def test_a_drain_while_the_next_epoch_waits_repeats_nothing(pipeline: Pipeline) -> None:
+    with (
+        collected(pipeline) as out,
+        loaded(pipeline) as load,
+    ):
+        for _ in range(2):
+            with pipeline.running(pipeline.rows(), epoch="6 seconds") as query:
+                until(lambda: is_parked(query), "the next epoch waits", within_s=SOON_S)
+                drained = tailrace.drain(query, timeout_s=SOON_S)
+                assert pipeline.log("commits")[-1] == drained.epoch
+        load.stop()
+        with pipeline.running(pipeline.rows(), epoch="60 seconds"):
+            until(lambda: len(out.rows()) >= load.sent, "all rows are out", within_s=SOON_S)
+        assert Counter(row["id"] for row in out.rows()) == Counter(range(load.sent))
+    until(lambda: nothing_is_left(pipeline.spark), "nothing is left", within_s=SOON_S)
+
+
+def test_a_failure_while_the_next_epoch_waits_fails_the_query(pipeline: Pipeline) -> None:
+    broken = pipeline.rows().select(F.expr("1 div (id + 1)").alias("checked"), "id", "key")
+    with (  # noqa: PT012
+        pytest.raises(StreamingQueryException, match="DIVIDE_BY_ZERO"),
+        pipeline.running(broken, epoch="8 seconds") as query,
+    ):
+        until(lambda: is_parked(query), "the next epoch waits", within_s=SOON_S)
+        pipeline.send(range(-1, 0))
+        query.awaitTermination(SOON_S)
+    until(lambda: nothing_is_left(pipeline.spark), "nothing is left", within_s=SOON_S)
+
+
+def test_a_new_partition_is_read_an_epoch_later(pipeline: Pipeline) -> None:
+    with (
+        collected(pipeline) as out,
+        pipeline.running(pipeline.rows(), epoch=EPOCH) as query,
+    ):
+        until(lambda: overlapped(query) >= 2, "epochs overlap", within_s=SOON_S)
+        admin = AdminClient({"bootstrap.servers": pipeline.servers})
+        for added in admin.create_partitions([NewPartitions(pipeline.input, 4)]).values():
+            added.result(SOON_S)
+        pipeline.send(range(100), keys=40)
+        until(lambda: len(out.rows()) >= 100, "rows of the new partitions too", within_s=SOON_S)
+        so_far = overlapped(query)
+        until(lambda: overlapped(query) > so_far + 2, "epochs overlap again", within_s=SOON_S)
+        assert any(one.reason == "the source has new partitions" for one in boundaries(query))
+        assert_gap_free(query, pipeline)
+    assert Counter(row["id"] for row in out.rows()) == Counter(range(100))
+
+
+def test_the_checkpoint_goes_to_sparks_own_epochs_and_back(pipeline: Pipeline) -> None:
+    with (
+        collected(pipeline) as out,
+        loaded(pipeline) as load,
+    ):
+        for settings in ({}, {ALLOWLIST_KEY: "true"}, {OVERLAP_KEY: "off"}, {}):
+            for key, value in settings.items():
+                pipeline.spark.conf.set(key, value)
+            try:
+                with pipeline.running(pipeline.rows(), epoch=EPOCH) as query:
+                    before = len(pipeline.log("commits"))
+                    until(lambda: len(pipeline.log("commits")) > before + 3, "some epochs", within_s=SOON_S)  # noqa: B023
+                    assert ("OverlappedWrite" in query._jsq.explainInternal(False)) == (not settings)
+                    tailrace.drain(query, timeout_s=SOON_S)
+                    assert_continues(pipeline)
+            finally:
+                # Not their defaults: those of Spark's differ from what Tailrace sets.
+                pipeline.spark.conf.set(ALLOWLIST_KEY, "false")
+                pipeline.spark.conf.set(OVERLAP_KEY, "auto")
+        load.stop()
+        with pipeline.running(pipeline.rows(), epoch="60 seconds"):
+            until(lambda: len(out.rows()) >= load.sent, "all rows are out", within_s=SOON_S)
+        assert Counter(row["id"] for row in out.rows()) == Counter(range(load.sent))
+        assert_in_order(pipeline, out)
+
+
+def assert_continues(pipeline: Pipeline) -> None:
+    logged = ends(pipeline)
+    assert sorted(logged) == list(range(len(logged)))
+    for before, after in pairwise(logged[epoch] for epoch in sorted(logged)):
+        assert all(after[at] >= before[at] for at in before)
+
+
+def test_bad_records_are_skipped_across_boundaries(pipeline: Pipeline) -> None:
+    dead = new_topic(pipeline.servers, "dead")
+    checked = pipeline.rows().withColumn("checked", F.expr("1 div (id % 50 - 7)"))
+    options = {"onError": "dead-letter", "deadLetterTopic": dead, "errorsPerMinute": "10000"}
+    with (
+        collected(pipeline) as out,
+        loaded(pipeline) as load,
+    ):
+        with pipeline.running(checked, epoch=EPOCH, options=options) as query:
+            until(lambda: overlapped(query) >= 3, "epochs overlap", within_s=SOON_S)
+            load.stop()
+            good = [number for number in range(load.sent) if number % 50 != 7]
+            until(lambda: len(out.rows()) >= len(good), "all good rows are out", within_s=SOON_S)
+            tailrace.drain(query, timeout_s=SOON_S)
+        assert Counter(row["id"] for row in out.rows()) == Counter(good)
+        assert len(all_messages(pipeline.servers, dead)) == load.sent - len(good)
+
+
+def rows_of(query: StreamingQuery) -> list[int]:
+    return [one.numInputRows for one in query.recentProgress]
+
+
+def test_progress_counts_every_row_once(pipeline: Pipeline) -> None:
+    with (
+        loaded(pipeline) as load,
+        pipeline.running(pipeline.rows(), epoch=EPOCH) as query,
+    ):
+        until(lambda: overlapped(query) >= 5, "epochs overlap", within_s=SOON_S)
+        load.stop()
+        until(lambda: sum(rows_of(query)) >= load.sent, "all rows are committed", within_s=SOON_S)
+        progress: list[Any] = [json.loads(one.json) for one in query.recentProgress]
+    assert sum(one["numInputRows"] for one in progress) == load.sent
+    for one in progress:
+        assert one["sink"]["numOutputRows"] == one["numInputRows"]
+        # After a stall, not every row of the burst is timed, and the last ones of it may not be counted.
+        timed = one["observedMetrics"]["tailrace"]["rows"]
+        assert 0.9 * one["numInputRows"] <= timed <= one["numInputRows"]

@@ -1,0 +1,85 @@
+"""Where epochs cannot overlap, they follow each other as before, and the figures say why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import tailrace
+from tailrace import TailraceError
+from tailrace.contract.snapshot import BoundaryPause
+from tests.helpers.pipeline import Pipeline
+from tests.helpers.waiting import until
+
+OVERLAP_KEY = "spark.tailrace.epochs.overlap"
+SHORTEST_KEY = "spark.tailrace.testing.overlapShortestMs"
+SPARKS_SHORTEST_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
+SOON_S = 60
+
+
+@pytest.fixture(scope="module")
+def spark(new_session: Callable[..., SparkSession]) -> SparkSession:
+    # Enough for one epoch of a query with a shuffle, and of one without too few for two.
+    return new_session("local[4]", {SHORTEST_KEY: "300", SPARKS_SHORTEST_KEY: "300"})
+
+
+def reason_of(pipeline: Pipeline, rows: DataFrame, *, sink: str = "kafka") -> str:
+    """Why the epochs of a query do not overlap, after a few of them; its rows flow all the same."""
+    with pipeline.collect() as out, pipeline.running(rows, epoch="1 second", sink=sink) as query:
+        pipeline.send(range(20))
+        until(lambda: len(out.rows()) >= 20, "rows flow", within_s=SOON_S)
+        until(lambda: len(tailrace.latency(query).figures.boundaries) >= 2, "some boundaries", within_s=SOON_S)
+
+        def told() -> BoundaryPause | None:
+            pause = tailrace.latency(query).figures.pause
+            return pause if pause and pause.reason else None
+
+        pause = until(told, "the figures say why", within_s=SOON_S)
+        assert pause.overlapped == 0
+        assert f"not overlapped: {pause.reason}" in str(tailrace.latency(query))
+        assert Counter(row["id"] for row in out.rows()) == Counter(range(20))
+        return str(pause.reason)
+
+
+def test_too_few_slots(spark: SparkSession, pipeline: Pipeline, kafka: tailrace.EmbeddedKafka) -> None:
+    wide = Pipeline(spark, kafka, pipeline.checkpoint, input_partitions=3)
+    assert reason_of(wide, wide.rows()) == "both epochs at once need 3 more task slots, and 1 are free"
+
+
+def test_switched_off(spark: SparkSession, pipeline: Pipeline) -> None:
+    spark.conf.set(OVERLAP_KEY, "off")
+    try:
+        assert reason_of(pipeline, pipeline.rows()) == f"{OVERLAP_KEY} is off"
+    finally:
+        spark.conf.unset(OVERLAP_KEY)
+
+
+def test_a_sink_that_reads_back_what_it_wrote(pipeline: Pipeline) -> None:
+    reason = reason_of(pipeline, pipeline.rows(), sink="tailrace-kafka")
+    assert reason == "the sink tailrace-kafka does not overlap epochs"
+
+
+@pytest.mark.parametrize(
+    ("query_of", "reason"),
+    [
+        (lambda rows: rows.dropDuplicates(["id"]), "dropDuplicates does not overlap epochs"),
+        (lambda rows: rows.withColumn("at", F.current_timestamp()), "it asks for the current time or user"),
+        (lambda rows: rows.observe("seen", F.count("*").alias("n")), "observe does not overlap epochs"),
+    ],
+)
+def test_operations(pipeline: Pipeline, query_of: Callable[[DataFrame], DataFrame], reason: str) -> None:
+    assert reason_of(pipeline, query_of(pipeline.rows())) == reason
+
+
+def test_a_setting_that_makes_no_sense(spark: SparkSession, pipeline: Pipeline) -> None:
+    spark.conf.set(OVERLAP_KEY, "sometimes")
+    try:
+        with pytest.raises(TailraceError) as refused, pipeline.running(pipeline.rows(), epoch="1 second"):
+            pass
+    finally:
+        spark.conf.unset(OVERLAP_KEY)
+    assert refused.value.code == "TAILRACE_BAD_SETTING"
