@@ -10,7 +10,8 @@ final class Origin(
     val recordedAt: Long,
     val readAt: Long,
     val enteredAt: Long,
-    val weight: Int)
+    val weight: Int,
+    val expectsRows: Boolean)
 
 /**
  * The origin of the row that a task is working on. It is set where the row enters the task, and read by any operator
@@ -46,8 +47,12 @@ final class CurrentRow {
   /** True if latencies are measured. */
   var timed: Boolean = false
 
-  /** One object for all threads of the task. */
-  var replay: ReplayProgress = new ReplayProgress
+  /**
+   * True if rows will soon follow that may be in the output: not all known rows of a replay have come, or the epoch ends.
+   * It belongs to the row and not to the task, because an operator with two threads reads ahead: when a row leaves it,
+   * the input may have got further. Read by another thread where an operator makes a row without an input row.
+   */
+  @volatile var expectsRows: Boolean = false
 
   /** Sets what all rows of the task have in common. */
   def belongsTo(newPartitions: SourcePartitions, newStage: Int, isTimed: Boolean): Unit = {
@@ -56,7 +61,7 @@ final class CurrentRow {
     timed = isTimed
   }
 
-  /** Marks the row's origin as unknown. */
+  /** Marks the row's origin as unknown. What is expected after it does not change. */
   def forget(): Unit = {
     partitionIndex = UnknownPartition
     offset = Unknown
@@ -68,7 +73,7 @@ final class CurrentRow {
   /** The position of the row's record; null if unknown. */
   def position: SourcePosition = partitions.positionOf(keep())
 
-  def keep(): Origin = new Origin(partitionIndex, offset, path, recordedAt, readAt, enteredAt, weight)
+  def keep(): Origin = new Origin(partitionIndex, offset, path, recordedAt, readAt, enteredAt, weight, expectsRows)
 
   def restore(origin: Origin): Unit = {
     partitionIndex = origin.partitionIndex
@@ -78,6 +83,7 @@ final class CurrentRow {
     readAt = origin.readAt
     enteredAt = origin.enteredAt
     weight = origin.weight
+    expectsRows = origin.expectsRows
   }
 }
 
@@ -99,7 +105,6 @@ object CurrentRow {
     val upstream = current.row
     current.row = new CurrentRow
     current.row.belongsTo(upstream.partitions, upstream.stage, upstream.timed)
-    current.row.replay = upstream.replay
     (upstream, current.row)
   }
 

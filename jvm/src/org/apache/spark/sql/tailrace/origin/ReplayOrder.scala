@@ -28,7 +28,7 @@ private[tailrace] final class ReplayOrder(
   private val newestOffsets = mutable.HashMap.empty[SourcePartition, Long]
   private var position = 0
   private var isInOrder = order.isEmpty
-  current.replay.expectsRows = !isInOrder
+  current.expectsRows = !isInOrder
 
   override def hasNext: Boolean = {
     while (ready.isEmpty && !isInOrder) {
@@ -39,10 +39,10 @@ private[tailrace] final class ReplayOrder(
 
   /** To be asked when all known rows have been passed on. */
   private def hasAnother: Boolean = {
-    current.replay.expectsRows = false
+    current.expectsRows = false
     val another = rows.hasNext
     // The end of an epoch makes rows as well.
-    current.replay.expectsRows = !another
+    current.expectsRows = !another
     another
   }
 

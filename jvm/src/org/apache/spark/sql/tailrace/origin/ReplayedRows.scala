@@ -3,13 +3,6 @@ package org.apache.spark.sql.tailrace.origin
 /** A row as it leaves a shuffle: the record that it was made from, and which of that record's rows it is. */
 final case class RowKey(source: SourcePartition, offset: Long, path: Long)
 
-/** How far a task has got with the replay of an epoch. */
-final class ReplayProgress {
-
-  /** True if rows will soon follow that may be in the output: not all known ones have come, or the epoch ends. */
-  @volatile var expectsRows: Boolean = false
-}
-
 /** The rows of a replayed epoch that an earlier attempt has written. Read by tasks. */
 trait ReplayedRows extends Serializable {
   /** The rows of a task, in the order in which it wrote them. A row may occur more than once. */

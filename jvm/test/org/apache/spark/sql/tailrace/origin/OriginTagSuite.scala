@@ -60,7 +60,7 @@ class OriginTagSuite extends munit.FunSuite {
 
   private def origin(): CurrentRow = {
     val current = new CurrentRow
-    current.restore(new Origin(5, 1L << 40, 0, 11, 12, 13, 100))
+    current.restore(new Origin(5, 1L << 40, 0, 11, 12, 13, 100, expectsRows = false))
     current
   }
 

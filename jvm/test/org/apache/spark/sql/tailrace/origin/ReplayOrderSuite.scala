@@ -57,7 +57,7 @@ class ReplayOrderSuite extends munit.FunSuite {
   test("it tells whether known rows can still come") {
     val arrivals = new Arrivals(at(b, 0), at(a, 0), at(a, 1))
     val replayed = ordered(arrivals, Seq(at(a, 0), at(b, 0)))
-    def expectsRows = arrivals.current.replay.expectsRows
+    def expectsRows = arrivals.current.expectsRows
     assert(expectsRows)
     replayed.next()
     assert(expectsRows)
@@ -74,9 +74,9 @@ class ReplayOrderSuite extends munit.FunSuite {
   test("without a known row none is expected before the end") {
     val arrivals = new Arrivals(at(a, 0))
     val replayed = ordered(arrivals, Nil)
-    assert(!arrivals.current.replay.expectsRows)
+    assert(!arrivals.current.expectsRows)
     assertEquals(replayed.toSeq.length, 1)
-    assert(arrivals.current.replay.expectsRows)
+    assert(arrivals.current.expectsRows)
   }
 
   test("an empty input ends") {

@@ -49,6 +49,9 @@ final class ThreadFedInput(inputs: Seq[OriginTrackedRows], name: String, context
   /** True if all inputs have ended and all of their rows have been taken. */
   def hasEnded: Boolean = openInputs == 0
 
+  /** True if rows will soon arrive that may be in the output; see `CurrentRow`. Rows in the queue do not count. */
+  def expectsRows: Boolean = inputs.exists(_.current.expectsRows)
+
   /** True if an input, rather than a consumer of its rows, failed with this exception. */
   def hasFailedWith(reason: Throwable): Boolean = failure != null && (reason eq failure)
 

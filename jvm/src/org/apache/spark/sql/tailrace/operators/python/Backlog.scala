@@ -16,8 +16,12 @@ private[python] final class PendingRow(val row: InternalRow, val origin: Origin)
   }
 }
 
-/** The rows of one message to Python; an empty one only asks the worker to fire its timers. */
-private[python] final class Batch(val entries: Array[PendingRow], val sentNanos: Long) {
+/**
+ * The rows of one message to Python; an empty one only asks the worker to fire its timers.
+ *
+ * @param expectsRows true if rows follow the batch that may be in the output; see [[Origin]]
+ */
+private[python] final class Batch(val entries: Array[PendingRow], val sentNanos: Long, val expectsRows: Boolean) {
   var unanswered: Int = entries.length
   val bytes: Long = entries.iterator.map(_.bytes.toLong).sum
 }
@@ -84,7 +88,8 @@ private[python] final class Backlog(
       None
     } else {
       sending = true
-      val batch = new Batch(take(math.min(rowsPerBatch, waiting.size)), nanoTime())
+      val entries = take(math.min(rowsPerBatch, waiting.size))
+      val batch = new Batch(entries, nanoTime(), entries.last.origin.expectsRows)
       inFlight.addLast(batch)
       if (keepsRows) {
         owedRows += batch.entries.length
@@ -94,14 +99,19 @@ private[python] final class Backlog(
     }
   }
 
-  /** An empty batch to send before the waiting rows, unless the last batch in flight is one already. */
-  def claimTick(): Option[Batch] = locked {
+  /**
+   * An empty batch to send before the waiting rows, unless the last batch in flight is one already.
+   *
+   * @param expectsRows what the input expects; asked before the call, so a row that came since then is among the waiting
+   */
+  def claimTick(expectsRows: Boolean): Option[Batch] = locked {
     val lastIsTick = !inFlight.isEmpty && inFlight.peekLast().entries.isEmpty
     if (closed || allSent || sending || inFlight.size > 1 || lastIsTick) {
       None
     } else {
       sending = true
-      val tick = new Batch(Array.empty, nanoTime())
+      val next = waiting.peekFirst()
+      val tick = new Batch(Array.empty, nanoTime(), if (next == null) expectsRows else next.origin.expectsRows)
       inFlight.addLast(tick)
       Some(tick)
     }

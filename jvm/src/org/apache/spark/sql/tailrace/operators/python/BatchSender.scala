@@ -38,7 +38,7 @@ private[python] final class BatchSender(
   def sendNext(): Boolean = {
     val next =
       if (!lifecycle.acceptsInput) None
-      else if (ticks.msUntilDue() == 0) backlog.claimTick().orElse(backlog.claim())
+      else if (ticks.msUntilDue() == 0) backlog.claimTick(inputRow.expectsRows).orElse(backlog.claim())
       else backlog.claim()
     next.foreach { batch =>
       try {

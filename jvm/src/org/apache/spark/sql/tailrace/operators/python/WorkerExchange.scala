@@ -126,7 +126,10 @@ private[python] final class WorkerExchange(
   /** Sets the origin of the next result to that of a row of the current batch; to none if `row` is negative. */
   def isResultOf(row: Int): Unit = backlog.atWork match {
     case Some(batch) if row >= 0 => outputRow.restore(batch.entries(row).origin)
-    case _ => outputRow.forget()
+    case batch =>
+      outputRow.forget()
+      // Not what the input expects now: it may have got further than the worker.
+      outputRow.expectsRows = batch.fold(inputRow.expectsRows)(_.expectsRows)
   }
 
   /** The row that the next result belongs to. */

@@ -51,6 +51,8 @@ private final class RowsAndTicks(arrivals: ThreadFedInput, empty: Option[Interna
     while (upcoming == null && !arrivals.hasEnded) {
       // A timer's rows were not made from the last record, and a failure of the input does not belong to it.
       current.forget()
+      // Asked before the queue is: if none is expected and none is queued, all known rows have been processed.
+      val expectsRows = arrivals.expectsRows
       val arrival = arrivals.nextWithin(RowsAndTicks.TickMs)
       if (arrival != null) {
         current.restore(arrival.origin)
@@ -59,9 +61,12 @@ private final class RowsAndTicks(arrivals: ThreadFedInput, empty: Option[Interna
         if (tick == null) {
           tick = arrival.row
         }
-      } else if (tick != null && !arrivals.hasEnded) {
-        Ticks.set(true)
-        upcoming = tick
+      } else {
+        current.expectsRows = if (arrivals.hasEnded) arrivals.expectsRows else expectsRows
+        if (tick != null && !arrivals.hasEnded) {
+          Ticks.set(true)
+          upcoming = tick
+        }
       }
     }
     upcoming != null

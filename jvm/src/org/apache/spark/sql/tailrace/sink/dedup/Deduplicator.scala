@@ -13,7 +13,7 @@ trait Candidate {
    */
   final def isMadeByTime: Boolean = source.isMadeByTime
 
-  /** True if rows will soon follow that may be in the output; see `ReplayProgress`. */
+  /** True if rows will soon follow that may be in the output; see `CurrentRow`. */
   def expectsOthers: Boolean
 
   def hasKey: Boolean

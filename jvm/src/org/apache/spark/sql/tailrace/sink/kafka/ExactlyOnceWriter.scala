@@ -180,7 +180,7 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int, epochId: Long
       val row: RowId,
       val record: OutputRecord)
       extends Candidate {
-    override def expectsOthers: Boolean = current.replay.expectsRows
+    override def expectsOthers: Boolean = current.expectsRows
     override def hasKey: Boolean = record.key != null
     override lazy val keyHash: Long = RecordHashes.ofKey(record.topic, record.key)
     override lazy val contentHash: Long = RecordHashes.ofContent(keyHash, record.value)

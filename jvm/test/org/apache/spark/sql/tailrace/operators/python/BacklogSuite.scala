@@ -7,6 +7,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, Origin}
 
 class BacklogSuite extends munit.FunSuite {
   private val Ms = TimeUnit.MILLISECONDS.toNanos(1)
@@ -146,18 +147,36 @@ class BacklogSuite extends munit.FunSuite {
   test("a tick goes before waiting rows, one at a time") {
     val backlog = new Bench()
     backlog.add(1)
-    assertEquals(backlog.claimTick().map(_.entries.length), Some(0))
-    assert(backlog.claimTick().isEmpty, "one is being sent")
+    assertEquals(backlog.claimTick(expectsRows = false).map(_.entries.length), Some(0))
+    assert(backlog.claimTick(expectsRows = false).isEmpty, "one is being sent")
     backlog.sent()
-    assert(backlog.claimTick().isEmpty, "one is on its way")
+    assert(backlog.claimTick(expectsRows = false).isEmpty, "one is on its way")
     backlog.taken()
-    assert(backlog.claimTick().isDefined)
+    assert(backlog.claimTick(expectsRows = false).isDefined)
+  }
+
+  test("a tick knows what is expected after it, however far the input has got meanwhile") {
+    def tick(expected: Boolean, waiting: Boolean*): Boolean = {
+      val backlog = new Bench()
+      waiting.foreach(backlog.add(_))
+      backlog.claimTick(expected).get.expectsRows
+    }
+    assert(tick(expected = true))
+    assert(!tick(expected = false))
+    assert(tick(expected = false, true, false), "a known row waits, the input has no other")
+    assert(!tick(expected = true, false), "all known rows are on their way, and the epoch ends")
+  }
+
+  test("a batch expects what its last row does") {
+    val backlog = new Bench()
+    Seq(true, true, false).foreach(backlog.add(_))
+    assertEquals(backlog.claim().map(_.expectsRows), Some(false))
   }
 
   test("there are no ticks once all is sent") {
     val backlog = new Bench()
     assert(!backlog.awaitAllSent())
-    assert(backlog.claimTick().isEmpty)
+    assert(backlog.claimTick(expectsRows = false).isEmpty)
   }
 
   test("a function that gives no results gets no more rows than can be kept") {
@@ -192,7 +211,15 @@ class BacklogSuite extends munit.FunSuite {
     val backlog = new Backlog(maxRowsPerBatch, keepsRows, busy += _, () => now)
 
     def add(rows: Int, bytes: Int = 0): Unit = (1 to rows).foreach { _ =>
-      backlog.add(new PendingRow(if (bytes == 0) new GenericInternalRow(0) else unsafe(bytes), null))
+      backlog.add(new PendingRow(if (bytes == 0) new GenericInternalRow(0) else unsafe(bytes), origin(false)))
+    }
+
+    def add(expectsRows: Boolean): Unit = backlog.add(new PendingRow(new GenericInternalRow(0), origin(expectsRows)))
+
+    private def origin(expectsRows: Boolean): Origin = {
+      val current = new CurrentRow
+      current.expectsRows = expectsRows
+      current.keep()
     }
 
     def send(): Int = {

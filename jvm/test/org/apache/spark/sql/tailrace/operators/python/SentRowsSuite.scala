@@ -6,7 +6,8 @@ import org.apache.spark.sql.catalyst.InternalRow
 
 class SentRowsSuite extends munit.FunSuite {
 
-  private def batch(ids: Int*): Batch = new Batch(ids.map(id => new PendingRow(InternalRow(id), null)).toArray, 0)
+  private def batch(ids: Int*): Batch =
+    new Batch(ids.map(id => new PendingRow(InternalRow(id), null)).toArray, 0, expectsRows = false)
 
   test("rows come in the order of sending, and each batch is reported after its last row") {
     val taken = mutable.ArrayBuffer.empty[Batch]
