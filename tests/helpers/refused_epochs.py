@@ -68,21 +68,21 @@ def check_refused_epochs(pipeline: Pipeline, folder: Path) -> None:
         return committed_rows(pipeline) == rows
 
     pipeline.send(range(10))
-    until(lambda: is_committed(10), "the first refused rows are committed", within_s=60)
+    until(lambda: is_committed(10), "the first refused rows are committed")
     pipeline.send(range(10, 20))
-    until(lambda: is_committed(20), "more of them, in a later epoch", within_s=60)
+    until(lambda: is_committed(20), "more of them, in a later epoch")
     assert writer.noted("process") == []
 
     writer.refuses.unlink()
     until(lambda: {note["partition"] for note in writer.noted("open") if note["takes"]} == {0, 1}, "rows are taken")
     pipeline.send(range(20, 30))
-    until(lambda: is_committed(30), "the taken rows are committed", within_s=60)
+    until(lambda: is_committed(30), "the taken rows are committed")
     assert sorted(note["id"] for note in writer.noted("process")) == list(range(20, 30))
     query.stop()
 
     again = query = start(pipeline, writer)
     pipeline.send(range(30, 40))
-    until(lambda: is_committed(40), "rows after a restart", within_s=60)
+    until(lambda: is_committed(40), "rows after a restart")
     again.stop()
     until(lambda: len(writer.noted("close")) == len(writer.noted("open")), "a close for each open")
     # The epoch that the stop interrupted may have been opened twice, and had no rows.

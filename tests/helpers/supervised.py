@@ -82,7 +82,7 @@ class SupervisedRun:
 
     def ask(self, page: str = "health") -> tuple[int, dict[str, Any]]:
         try:
-            with urllib.request.urlopen(f"{self.health_url}/{page}", timeout=10) as answer:
+            with urllib.request.urlopen(f"{self.health_url}/{page}", timeout=60) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as refused:
             return refused.code, json.load(refused)

@@ -34,7 +34,7 @@ def create_again(bootstrap_servers: str, topic: str, *, partitions: int = 2) -> 
             return False  # its deletion is under way
         return True
 
-    until(created, "the topic is there again", within_s=60)
+    until(created, "the topic is there again")
 
 
 def produce(bootstrap_servers: str, topic: str, rows: Iterable[dict[str, Any]], *, key: str = "key") -> None:

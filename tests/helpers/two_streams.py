@@ -129,4 +129,4 @@ def has_read(query: StreamingQuery, rows: int) -> None:
             raise failure
         return int(tailrace.latency(query).to_dict()["windows"]["run"]["rows_in"])
 
-    until(lambda: read() >= rows, f"{rows} rows read", within_s=60)
+    until(lambda: read() >= rows, f"{rows} rows read")

@@ -1,7 +1,7 @@
 """Waits are on conditions with deadlines, never bare sleeps.
 
-On a busy machine everything takes longer, so deadlines grow with the load. A test that compares times does so within
-`comparing_times`: a comparison that fails on an overloaded machine proves nothing.
+A deadline bounds a hang; it is no measurement. So it is two minutes at least, and grows with the load. A test that
+compares times does so within `comparing_times`: a comparison that fails on an overloaded machine proves nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 TOO_BUSY = 3.0
 
 
-def until(condition: Callable[[], T | None], what: str, *, within_s: float = 30) -> T:
+def until(condition: Callable[[], T | None], what: str, *, within_s: float = 120) -> T:
     """Return the condition's first true value; fail the test with `what` if there is none in time.
 
     :param within_s: on a machine that is not overloaded.

@@ -15,7 +15,7 @@ def test_ad_click_join() -> None:
         [sys.executable, str(EXAMPLES / "ad_click_join.py"), "--ads", "10"],
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -25,7 +25,7 @@ def test_ad_click_join() -> None:
 
 def test_gaming_sessions() -> None:
     done = subprocess.run(
-        [sys.executable, EXAMPLES / "gaming_sessions.py"], capture_output=True, text=True, timeout=180, check=False
+        [sys.executable, EXAMPLES / "gaming_sessions.py"], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
@@ -41,7 +41,7 @@ def test_gaming_sessions() -> None:
 
 def test_alert_after_silence() -> None:
     result = subprocess.run(
-        [sys.executable, EXAMPLES / "alert_after_silence.py"], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, EXAMPLES / "alert_after_silence.py"], capture_output=True, text=True, timeout=600, check=False
     )
     assert result.returncode == 0, result.stderr
     assert [line for line in result.stdout.splitlines() if line.startswith("door")] == ["door: silent", "door: back"]
@@ -49,7 +49,7 @@ def test_alert_after_silence() -> None:
 
 def test_fraud_velocity() -> None:
     result = subprocess.run(
-        [sys.executable, EXAMPLES / "fraud_velocity.py"], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, EXAMPLES / "fraud_velocity.py"], capture_output=True, text=True, timeout=600, check=False
     )
     assert result.returncode == 0, result.stderr
     said = result.stdout.splitlines()

@@ -149,7 +149,7 @@ def test_the_wheel_runs_a_query_in_a_clean_environment(wheel: Path, tmp_path: Pa
         (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
     subprocess.run(install, check=True, env=clean, cwd=tmp_path)
     result = subprocess.run(
-        [str(python), "-c", QUERY], capture_output=True, text=True, env=clean, cwd=tmp_path, timeout=120, check=False
+        [str(python), "-c", QUERY], capture_output=True, text=True, env=clean, cwd=tmp_path, timeout=600, check=False
     )
     assert result.stdout.strip(), result.stderr
     assert json.loads(result.stdout.splitlines()[-1]) == {"answer": "HELLO", "plugin": tailrace.__version__}

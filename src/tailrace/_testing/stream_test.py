@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
+from tailrace._process.machine_load import stretched
 from tailrace._process.temporary_folders import delete_folder, new_folder
 from tailrace._spark.plugin import TESTING_PACKAGE, is_loaded, jvm_object
 from tailrace._testing.results import DEADLINE_S, POLL_S, Results, too_slow
@@ -187,8 +188,9 @@ class StreamTest:
         polls = 0
         while not condition():
             self._raise_failure()
-            if time.monotonic() - begun > DEADLINE_S:
-                raise too_slow(otherwise, DEADLINE_S)
+            # Computed each time, because the load may have risen since the wait began.
+            if time.monotonic() - begun > (deadline_s := stretched(DEADLINE_S)):
+                raise too_slow(otherwise, deadline_s)
             time.sleep(POLL_S)
             polls += 1
             if polls % POLLS_PER_TICK == 0:

@@ -72,9 +72,9 @@ def test_counts_are_right_whatever_step_was_the_last(
             pipeline.send(range(sent, sent + 20), keys=1)
             sent += 20
             with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch="5 seconds"):
-                until(has_counted(out, sent), f"{sent} rows counted", within_s=60)
+                until(has_counted(out, sent), f"{sent} rows counted")
                 commits = len(pipeline.log("commits"))
-                until(lambda: len(pipeline.log("commits")) > commits, "a commit", within_s=30)  # noqa: B023
+                until(lambda: len(pipeline.log("commits")) > commits, "a commit")  # noqa: B023
                 assert max(row["n"] for row in out.rows()) == sent, "a row was counted twice"
     finally:
         spark.conf.set(MANAGER_KEY, str(own))
@@ -88,7 +88,7 @@ def test_a_query_that_never_came_to_its_first_commit(
     pipeline.send(range(20), keys=1)
     run_until_killed(pipeline, jar, last_step)
     with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch="5 seconds"):
-        until(has_counted(out, 20), "all rows counted", within_s=60)
+        until(has_counted(out, 20), "all rows counted")
         assert max(row["n"] for row in out.rows()) == 20
 
 

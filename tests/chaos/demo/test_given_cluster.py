@@ -35,7 +35,7 @@ def test_one_mode_on_a_given_cluster_runs_on_if_asked_and_leaves_no_topic(kafka:
             break
     address = re.search(r"Dashboard: (http://127\.0\.0\.1:\d+/)", printed)
     assert address is not None, printed
-    health = until(lambda: _health(address[1]), "the query is up", within_s=60)
+    health = until(lambda: _health(address[1]), "the query is up")
     assert health["queries"]["ready"] == ["fraud scoring"]
     demo.send_signal(signal.SIGINT)
     output, rest = demo.communicate(timeout=60)
@@ -43,11 +43,11 @@ def test_one_mode_on_a_given_cluster_runs_on_if_asked_and_leaves_no_topic(kafka:
     assert "real-time" in output
     assert "Traceback" not in printed + rest
     assert "embedded" not in printed, "it was to use the given broker"
-    assert [name for name in admin.list_topics(timeout=10).topics if name.startswith("tailrace-demo")] == []
+    assert [name for name in admin.list_topics(timeout=60).topics if name.startswith("tailrace-demo")] == []
 
 
 def _health(url: str) -> dict[str, Any] | None:
     """What the page says of the query, once it reads."""
-    with urllib.request.urlopen(f"{url}health", timeout=10) as answer:
+    with urllib.request.urlopen(f"{url}health", timeout=60) as answer:
         health: dict[str, Any] = json.load(answer)
         return health if health["status"] == "ready" else None

@@ -103,7 +103,7 @@ def test_nothing_grows_in_a_long_epoch(spark: SparkSession, kafka: EmbeddedKafka
             print(figures, flush=True)
             return figures
 
-        until(lambda: all(len(out.collected) > 2000 for out in outs), "warm queries", within_s=120)
+        until(lambda: all(len(out.collected) > 2000 for out in outs), "warm queries")
         # Classes are loaded and code is compiled for a while.
         let_pass(20)
         measured = [figures()]

@@ -20,7 +20,7 @@ SYSTEMS = {"tailrace": 5.0, "real-time": 6.0, "micro-batch": 300.0, "flink": 3.0
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     path = browser_path()
-    expect.set_options(timeout=10_000)
+    expect.set_options(timeout=120_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         yield browser

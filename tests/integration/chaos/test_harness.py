@@ -85,11 +85,11 @@ def test_nothing_is_left_behind(sign: signal.Signals, code: int, tmp_path: Path)
         drivers = [pid for pid in descendants(harness.pid) if "tailrace.chaos._app" in command_line(pid)]
         return list(descendants(harness.pid)) if drivers and descendants(drivers[0]) else None
 
-    started = until(all_processes, "broker and driver", within_s=90)
+    started = until(all_processes, "broker and driver")
     harness.send_signal(sign)
-    assert harness.wait(timeout=60) == code
-    until(lambda: not any(alive(pid) for pid in started), "all its processes are gone", within_s=60)
-    until(lambda: not list(tmp_path.glob("tailrace-*")), "its data is gone", within_s=90)
+    assert harness.wait(timeout=300) == code
+    until(lambda: not any(alive(pid) for pid in started), "all its processes are gone")
+    until(lambda: not list(tmp_path.glob("tailrace-*")), "its data is gone")
 
 
 def test_a_killed_run_is_continued(tmp_path: Path) -> None:

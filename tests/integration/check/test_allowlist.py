@@ -211,5 +211,5 @@ def test_the_static_side_of_a_join_may_do_as_it_likes(
     rows = read_from(spark, kafka, topic).select("key").join(F.broadcast(table), "key")
     with in_real_time(rows, kafka, out, checkpoint), Collector(kafka.bootstrap_servers, out) as collector:
         produce(kafka.bootstrap_servers, topic, [{"key": "a"}, {"key": "b"}, {"key": "c"}])
-        until(lambda: len(collector.rows()) == 2, "both joined rows", within_s=40)
+        until(lambda: len(collector.rows()) == 2, "both joined rows")
         assert {row["key"]: row["weight"] for row in collector.rows()} == {"a": 1, "b": 2}

@@ -63,7 +63,7 @@ def test_what_is_allowed_runs(case: Case, spark: SparkSession, kafka: EmbeddedKa
         try:
             with Collector(world.servers, world.output) as out:
                 send_rows(world)
-                until(lambda: out.rows() or query.exception(), "a row", within_s=30)
+                until(lambda: out.rows() or query.exception(), "a row")
             assert query.exception() is None
         finally:
             query.stop()

@@ -48,7 +48,7 @@ def slots_held_after_cancellation(spark: SparkSession) -> Iterator[None]:
     job.join()
     assert until(lambda: canceled_tasks(spark), "canceled tasks that still run") == {"driver": SLOTS}
     yield
-    until(lambda: not busy_slots(spark), "the slots are free again", within_s=120)
+    until(lambda: not busy_slots(spark), "the slots are free again")
 
 
 def test_the_first_row_does_not_wait_for_the_end_of_the_epoch(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_first_row_does_not_wait_for_the_end_of_the_epoch(pipeline: Pipeline
         until(lambda: len(out.rows()) == 4, "rows of the first query")
     pipeline.use_fresh_output(tmp_path / "another")
     with pipeline.running(pipeline.rows(), epoch=EPOCH), pipeline.collect() as out:
-        until(lambda: len(out.rows()) == 4, "rows of the second query", within_s=90)
+        until(lambda: len(out.rows()) == 4, "rows of the second query")
 
 
 def test_a_start_waits_for_canceled_tasks(pipeline: Pipeline) -> None:
@@ -68,7 +68,7 @@ def test_a_start_waits_for_canceled_tasks(pipeline: Pipeline) -> None:
         pipeline.collect() as out,
     ):
         assert not canceled_tasks(pipeline.spark), "started before the slots were free"
-        until(lambda: len(out.rows()) == 4, "rows", within_s=90)
+        until(lambda: len(out.rows()) == 4, "rows")
 
 
 def test_a_start_does_not_wait_for_ever(pipeline: Pipeline) -> None:

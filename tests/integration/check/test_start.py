@@ -131,7 +131,7 @@ def test_a_checkpoint_of_its_own_is_gone_on_with(world: World) -> None:
     with running(
         world.to_kafka(query, checkpointLocation=f"{world.folder}/own").trigger(realTime="5 seconds")
     ) as first:
-        until(lambda: first.lastProgress, "an epoch that is committed", within_s=60)
+        until(lambda: first.lastProgress, "an epoch that is committed")
     assert not tailrace.check(world.to_kafka(query, checkpointLocation=f"{world.folder}/own")).blocked
 
 

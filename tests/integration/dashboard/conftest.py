@@ -18,7 +18,7 @@ from tests.integration.dashboard.visitor import Open, Understudy, Visitor
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     path = browser_path()
-    expect.set_options(timeout=10_000)
+    expect.set_options(timeout=120_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         yield browser

@@ -14,8 +14,7 @@ from tests.helpers.topics import Collector, new_topic
 from tests.helpers.waiting import comparing_times, until
 
 # Separates "flows" from "waits for the epoch's end": epochs here last a minute unless said otherwise.
-FLOWS_WITHIN_S = 15
-LONG_EPOCH = "60 seconds"
+LONG_EPOCH = "10 minutes"
 
 
 @pytest.fixture(scope="module", params=["local[6]", pytest.param("local-cluster[2,3,1024]", marks=pytest.mark.chaos)])
@@ -43,7 +42,7 @@ def test_records_flow_while_the_epoch_stands_still(pipeline: Pipeline) -> None:
     with pipeline.collect() as out, pipeline.running(pipeline.rows(), epoch=LONG_EPOCH) as query:
         for number in range(5):
             pipeline.send(range(number, number + 1))
-            until(arrived(out, number), f"row {number} within the first epoch", within_s=FLOWS_WITHIN_S)
+            until(arrived(out, number), f"row {number} within the first epoch")
             assert query.lastProgress is None, "an epoch ended: this test would prove nothing"
 
 
@@ -57,9 +56,9 @@ def test_two_stages_run_at_the_same_time(pipeline: Pipeline) -> None:
 
     with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch=LONG_EPOCH):
         pipeline.send(range(10))
-        until(lambda: len(out.rows()) == 10, "ten updates", within_s=FLOWS_WITHIN_S)
+        until(lambda: len(out.rows()) == 10, "ten updates")
         # Spark's own status is told of tasks a moment after they started.
-        until(lambda: busy_stages() == 2, "both stages with all their tasks running", within_s=5)
+        until(lambda: busy_stages() == 2, "both stages with all their tasks running")
 
 
 def shuffle_files(spark: SparkSession) -> list[Path]:
@@ -71,7 +70,7 @@ def test_no_shuffle_file_is_written(pipeline: Pipeline, tmp_path: Path) -> None:
     already = set(shuffle_files(pipeline.spark))
     with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch=LONG_EPOCH):
         pipeline.send(range(50))
-        until(lambda: len(out.rows()) == 50, "an update for each row", within_s=FLOWS_WITHIN_S)
+        until(lambda: len(out.rows()) == 50, "an update for each row")
         assert set(shuffle_files(pipeline.spark)) - already == set()
     # The control: the same query as micro-batch does write some, so the look above was at the right place.
     pipeline.checkpoint = tmp_path / "micro-batch"
@@ -85,7 +84,7 @@ def test_offsets_are_committed_after_the_epoch_and_not_before(pipeline: Pipeline
     query = pipeline.counts() if stateful else pipeline.rows()
     with pipeline.collect() as out, pipeline.running(query, epoch=LONG_EPOCH) as started:
         pipeline.send(range(20))
-        until(lambda: ids_in(out) == set(range(20)), "the rows", within_s=FLOWS_WITHIN_S)
+        until(lambda: ids_in(out) == set(range(20)), "the rows")
         logged = pipeline.log("offsets") + pipeline.log("commits")
         assert started.lastProgress is None, "an epoch ended: this test would prove nothing"
         assert logged == []
@@ -101,12 +100,12 @@ def test_a_restart_in_the_middle_of_an_epoch_loses_nothing(pipeline: Pipeline, s
     with pipeline.collect() as out:
         with pipeline.running(query, epoch=LONG_EPOCH) as started:
             pipeline.send(range(100))
-            until(lambda: ids_in(out) >= set(range(100)), "the rows before the stop", within_s=FLOWS_WITHIN_S)
+            until(lambda: ids_in(out) >= set(range(100)), "the rows before the stop")
             assert started.lastProgress is None
         pipeline.send(range(100, 150))
         with pipeline.running(query, epoch=LONG_EPOCH):
             pipeline.send(range(150, 200))
-            until(lambda: ids_in(out) >= set(range(200)), "all rows", within_s=FLOWS_WITHIN_S)
+            until(lambda: ids_in(out) >= set(range(200)), "all rows")
             if stateful:
                 # Exactly-once state: the replayed epoch is counted once.
                 assert set(final_counts(out).values()) == {20}
@@ -120,13 +119,13 @@ def test_the_duration_is_a_checkpoint_cadence(pipeline: Pipeline, tmp_path: Path
         with pipeline.collect() as out, pipeline.running(pipeline.rows(), epoch=epoch):
             sent = first
             pipeline.send(range(sent, sent + 1))
-            until(arrived(out, first), "the first row", within_s=FLOWS_WITHIN_S)
+            until(arrived(out, first), "the first row")
             begun = out.collected[-1].at_ns
             out.collected.clear()
             while not out.collected or out.collected[-1].at_ns < begun + 12e9:
                 sent += 1
                 pipeline.send(range(sent, sent + 1))
-                until(arrived(out, sent), "the next row", within_s=FLOWS_WITHIN_S)
+                until(arrived(out, sent), "the next row")
             latencies = sorted(collected.latency_s for collected in out.collected)
             return len(pipeline.log("commits")), latencies[len(latencies) // 2]
 
@@ -144,7 +143,7 @@ def test_final_counts_equal_micro_batch(pipeline: Pipeline, tmp_path: Path) -> N
     pipeline.send(range(500), keys=37)
     with pipeline.collect() as real_time, pipeline.running(pipeline.counts(), epoch="10 seconds"):
         pipeline.send(range(500, 1000), keys=37)
-        until(lambda: len(real_time.rows()) >= 1000, "an update for each row", within_s=30)
+        until(lambda: len(real_time.rows()) >= 1000, "an update for each row")
     pipeline.checkpoint, pipeline.output = tmp_path / "micro-batch", new_topic(pipeline.servers, "out")
     with pipeline.collect() as micro_batch, pipeline.running(pipeline.counts(), epoch=None) as query:
         query.processAllAvailable()

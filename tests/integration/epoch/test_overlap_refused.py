@@ -18,7 +18,6 @@ from tests.helpers.waiting import until
 OVERLAP_KEY = "spark.tailrace.epochs.overlap"
 SHORTEST_KEY = "spark.tailrace.testing.overlapShortestMs"
 SPARKS_SHORTEST_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
-SOON_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +30,14 @@ def reason_of(pipeline: Pipeline, rows: DataFrame, *, sink: str = "kafka") -> st
     """Why the epochs of a query do not overlap, after a few of them; its rows flow all the same."""
     with pipeline.collect() as out, pipeline.running(rows, epoch="1 second", sink=sink) as query:
         pipeline.send(range(20))
-        until(lambda: len(out.rows()) >= 20, "rows flow", within_s=SOON_S)
-        until(lambda: len(tailrace.latency(query).figures.boundaries) >= 2, "some boundaries", within_s=SOON_S)
+        until(lambda: len(out.rows()) >= 20, "rows flow")
+        until(lambda: len(tailrace.latency(query).figures.boundaries) >= 2, "some boundaries")
 
         def told() -> BoundaryPause | None:
             pause = tailrace.latency(query).figures.pause
             return pause if pause and pause.reason else None
 
-        pause = until(told, "the figures say why", within_s=SOON_S)
+        pause = until(told, "the figures say why")
         assert pause.overlapped == 0
         assert f"not overlapped: {pause.reason}" in str(tailrace.latency(query))
         assert Counter(row["id"] for row in out.rows()) == Counter(range(20))

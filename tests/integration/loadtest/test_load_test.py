@@ -150,4 +150,4 @@ def test_its_processes_are_gone_with_their_owner(kafka: EmbeddedKafka) -> None:
     owner.kill()
     owner.wait()
     owner.stdout.close()
-    until(lambda: not any(alive(child) for child in children), "both processes are gone", within_s=10)
+    until(lambda: not any(alive(child) for child in children), "both processes are gone")

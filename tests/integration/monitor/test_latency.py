@@ -13,9 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tailrace
 from tailrace import EmbeddedKafka, TailraceError
-from tailrace._process.machine_load import stretched
 from tests.helpers.pipeline import Pipeline
-from tests.helpers.waiting import comparing_times, until
+from tests.helpers.waiting import comparing_times, stretched, until
 from tests.integration.monitor.queries import F, delivered, distribution, fed_by, reported, stopped
 
 
@@ -58,8 +57,8 @@ def test_it_agrees_with_an_observer_outside(shape: Callable[[Pipeline], DataFram
 
 def test_every_form_of_the_report(pipeline: Pipeline) -> None:
     pipeline.send(range(40))
-    with pipeline.running(pipeline.counts(), epoch="60 seconds") as query:
-        report = until(lambda: delivered(query, 40), "all rows", within_s=60)
+    with pipeline.running(pipeline.counts(), epoch="10 minutes") as query:
+        report = until(lambda: delivered(query, 40), "all rows")
         text = str(report)
         assert "running, epoch 0" in text
         assert [word for word in ("end to end", "shuffle", "p99.9") if word not in text] == []
@@ -89,7 +88,7 @@ def test_every_form_of_the_report(pipeline: Pipeline) -> None:
 def test_the_same_percentiles_are_in_sparks_own_progress(pipeline: Pipeline) -> None:
     pipeline.send(range(40))
     with pipeline.running(pipeline.rows(), epoch="5 seconds") as query:
-        progress: Any = until(lambda: query.lastProgress, "an epoch", within_s=60)
+        progress: Any = until(lambda: query.lastProgress, "an epoch")
         observed = progress.observedMetrics["tailrace"]
         assert progress.numInputRows == 40
         inside = tailrace.latency(query, "run")
@@ -103,10 +102,10 @@ def test_two_queries_in_one_session(pipeline: Pipeline, tmp_path: Path) -> None:
     pipeline.send(range(30))
     other.send(range(50))
     with (
-        pipeline.running(pipeline.rows(), epoch="60 seconds") as first,
-        other.running(other.rows(), epoch="60 seconds") as second,
+        pipeline.running(pipeline.rows(), epoch="10 minutes") as first,
+        other.running(other.rows(), epoch="10 minutes") as second,
     ):
-        until(lambda: delivered(first, 30) and delivered(second, 50), "rows of both", within_s=60)
+        until(lambda: delivered(first, 30) and delivered(second, 50), "rows of both")
         assert distribution(tailrace.latency(first, "run"), "end_to_end").count == 30
         assert distribution(tailrace.latency(second, "run"), "end_to_end").count == 50
         [partition] = {part["topic"] for part in tailrace.latency(second).to_dict()["partitions"]}
@@ -116,8 +115,8 @@ def test_two_queries_in_one_session(pipeline: Pipeline, tmp_path: Path) -> None:
 def test_a_failure_is_told(pipeline: Pipeline) -> None:
     query = pipeline.rows().select(F.udf(lambda id: 1 // (id - 5), "long")("id").alias("id"))
     pipeline.send(range(10))
-    with pytest.raises(Exception, match="ZeroDivisionError"), pipeline.running(query, epoch="60 seconds") as started:
-        until(lambda: started.exception() is not None, "the failure", within_s=60)
+    with pytest.raises(Exception, match="ZeroDivisionError"), pipeline.running(query, epoch="10 minutes") as started:
+        until(lambda: started.exception() is not None, "the failure")
     report = until(
         lambda: report if (report := tailrace.latency(started)).status == "failed" else None, "the news of it"
     )
@@ -135,8 +134,8 @@ def test_timing_can_be_left_out(pipeline: Pipeline) -> None:
     pipeline.spark.conf.set("spark.tailrace.latency.enabled", "false")
     try:
         pipeline.send(range(10))
-        with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch="60 seconds") as query:
-            until(lambda: len(out.rows()) == 10, "all rows", within_s=60)
+        with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch="10 minutes") as query:
+            until(lambda: len(out.rows()) == 10, "all rows")
             plan = query._jsq.explainInternal(False)
             query.stop()
             with pytest.raises(TailraceError, match="TAILRACE_NO_FIGURES"):
@@ -148,8 +147,8 @@ def test_timing_can_be_left_out(pipeline: Pipeline) -> None:
 
 def test_figures_can_be_asked_for_in_any_thread(pipeline: Pipeline) -> None:
     pipeline.send(range(10))
-    with pipeline.running(pipeline.rows(), epoch="60 seconds") as query:
-        until(lambda: delivered(query, 10), "all rows", within_s=60)
+    with pipeline.running(pipeline.rows(), epoch="10 minutes") as query:
+        until(lambda: delivered(query, 10), "all rows")
         with ThreadPoolExecutor(max_workers=1) as another:
             report = another.submit(lambda: tailrace.latency(query, "run")).result()
             assert distribution(report, "end_to_end").count == 10
@@ -161,8 +160,8 @@ def test_executors_report_to_the_driver(
     spark = new_session("local-cluster[2,3,1024]")
     pipeline = Pipeline(spark, kafka, checkpoint)
     pipeline.send(range(40))
-    with pipeline.running(pipeline.counts(), epoch="60 seconds") as query:
-        report = until(lambda: delivered(query, 40), "all rows", within_s=90)
+    with pipeline.running(pipeline.counts(), epoch="10 minutes") as query:
+        report = until(lambda: delivered(query, 40), "all rows")
         assert distribution(report, "shuffle").count == 40
         assert len(report.to_dict()["partitions"]) == 2
         monitor = tailrace.monitor.monitor_of(spark)
@@ -177,8 +176,8 @@ def test_sparks_own_allowlist_in_force_keeps_the_probes_out(
     pipeline = Pipeline(new_session("local[4]"), kafka, checkpoint)
     pipeline.spark.conf.set("spark.sql.streaming.realTimeMode.allowlistCheck", "true")
     pipeline.send(range(10))
-    with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch="60 seconds"):
-        until(lambda: len(out.rows()) == 10, "all rows", within_s=60)
+    with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch="10 minutes"):
+        until(lambda: len(out.rows()) == 10, "all rows")
 
 
 def test_a_dead_broker_does_not_hold_up_the_end_of_a_query(
@@ -189,13 +188,13 @@ def test_a_dead_broker_does_not_hold_up_the_end_of_a_query(
         pipeline = Pipeline(spark, kafka, checkpoint)
         pipeline.send(range(10))
         with pipeline.running(pipeline.rows(), epoch="5 minutes") as query:
-            until(lambda: delivered(query, 10), "all rows", within_s=60)
+            until(lambda: delivered(query, 10), "all rows")
             with stopped(kafka.pid or 0):
                 # Long enough that the newest offsets are being asked for.
-                until(lambda: tailrace.latency(query).lag_rows is None, "the lag is not known", within_s=30)
+                until(lambda: tailrace.latency(query).lag_rows is None, "the lag is not known")
                 begun = time.monotonic()
                 query.stop()
-                assert time.monotonic() - begun < 20
+                assert time.monotonic() - begun < stretched(60)
 
 
 def test_without_a_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

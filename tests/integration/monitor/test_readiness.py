@@ -33,9 +33,9 @@ def test_a_query_whose_rows_are_not_timed_becomes_ready(
     pipeline.spark.conf.set(key, value)
     try:
         pipeline.send(range(10))
-        with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch="60 seconds"):
-            until(lambda: len(out.rows()) == 10, "all rows", within_s=60)
-            until(lambda: health_of(monitor.snapshot()).is_ready, "it is ready", within_s=60)
+        with pipeline.collect() as out, pipeline.running(pipeline.counts(), epoch="10 minutes"):
+            until(lambda: len(out.rows()) == 10, "all rows")
+            until(lambda: health_of(monitor.snapshot()).is_ready, "it is ready")
     finally:
         pipeline.spark.conf.unset(key) if before is None else pipeline.spark.conf.set(key, before)
 
@@ -50,9 +50,9 @@ def test_a_query_is_known_before_its_first_epoch_is_planned(
     take = monitor._take
     monitor._take = lambda: taken.append(str(figures.take())) or taken[-1]  # type: ignore[func-returns-value]
     try:
-        with pipeline.running(pipeline.rows(), epoch="60 seconds") as query:
+        with pipeline.running(pipeline.rows(), epoch="10 minutes") as query:
             run = str(query.runId)
-            until(lambda: [one for one in taken if "query_planned" in one and run in one], "its plan", within_s=60)
+            until(lambda: [one for one in taken if "query_planned" in one and run in one], "its plan")
     finally:
         monitor._take = take
     events = [event for one in taken for event in json.loads(one)["events"] if event["run"] == run]

@@ -144,7 +144,7 @@ def test_nothing_grows(pipeline: Pipeline, kind: str) -> None:
         def process(ids: range) -> None:
             pipeline.send(ids)
             good = ids.stop - (0 if kind in ALL_GOOD else sum(map(is_bad, range(ids.stop))))
-            until(lambda: query.exception() or len(out.rows()) >= good, f"{good} rows", within_s=60)
+            until(lambda: query.exception() or len(out.rows()) >= good, f"{good} rows")
             assert query.exception() is None
 
         refuse_growth(pipeline.spark, process)
@@ -166,7 +166,7 @@ def test_nothing_grows_in_a_join(
             rows = [{"id": i, "key": f"k{i}", "at": 1_000_000 + 100 * i, "value": "1"} for i in ids]
             for begin in range(0, len(rows), 20):
                 streams.send(rows[begin : begin + 20], rows[begin : begin + 20])
-            until(lambda: query.exception() or len(out.rows()) >= ids.stop, f"{ids.stop} matches", within_s=60)
+            until(lambda: query.exception() or len(out.rows()) >= ids.stop, f"{ids.stop} matches")
             assert query.exception() is None
 
         refuse_growth(spark, process)

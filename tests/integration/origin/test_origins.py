@@ -127,7 +127,7 @@ def check(rows: DataFrame, expected: int, checkpoint: Path) -> Any:
         .start()
     )
     try:
-        until(lambda: findings.seen() >= expected or started.exception().isDefined(), f"{expected} rows", within_s=60)
+        until(lambda: findings.seen() >= expected or started.exception().isDefined(), f"{expected} rows")
         assert not started.exception().isDefined(), started.exception().get().toString()
     finally:
         started.stop()

@@ -231,7 +231,7 @@ class TestRunningSession:
             ],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             env={**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "PYSPARK_PYTHON": sys.executable},
             check=False,
         )

@@ -20,7 +20,6 @@ from tests.helpers.topics import all_messages
 from tests.helpers.waiting import until
 
 EPOCH = "10 minutes"
-SOON_S = 60
 # Much longer than any wait of these tests: only then do the brokers abort a transaction that its producer left open.
 TIMEOUT_MS = "800000"
 
@@ -42,7 +41,7 @@ def fails_at(number: int) -> Callable[[str], str]:
 
 def has_written(pipeline: Pipeline, number: int) -> None:
     """In a transaction that is still open."""
-    until(lambda: len(all_messages(pipeline.servers, pipeline.output)) >= number, "rows", within_s=SOON_S)
+    until(lambda: len(all_messages(pipeline.servers, pipeline.output)) >= number, "rows")
     assert all_messages(pipeline.servers, pipeline.output, committed=True) == []
 
 
@@ -70,8 +69,8 @@ def test_consumers_of_committed_records_do_not_wait_for_a_query_that_has_ended(p
         query.stop()
     else:
         pipeline.send(range(20, 21))
-        until(query.exception, "the failure", within_s=SOON_S)
-    until(lambda: committed_values(pipeline) == [b"another"] * 2, "the record behind the rows", within_s=SOON_S)
+        until(query.exception, "the failure")
+    until(lambda: committed_values(pipeline) == [b"another"] * 2, "the record behind the rows")
 
 
 def test_a_task_that_cannot_begin_gives_its_producer_back(
@@ -85,9 +84,9 @@ def test_a_task_that_cannot_begin_gives_its_producer_back(
         names = [thread.getName() for thread in spark._jvm.Thread.getAllStackTraces().keySet()]  # type: ignore[union-attr]
         return [name for name in names if "producer" in name and str(query.id) in name]
 
-    until(threads, "a producer", within_s=SOON_S)
-    until(lambda: pipeline.log("commits"), "an epoch", within_s=SOON_S)
+    until(threads, "a producer")
+    until(lambda: pipeline.log("commits"), "an epoch")
     # The next task cannot tell whether it may write.
     (checkpoint / "tailrace-sink" / "run").write_text("v9\n{}")
-    until(query.exception, "the failure", within_s=SOON_S)
-    until(lambda: not threads(), "the producer's end", within_s=SOON_S)
+    until(query.exception, "the failure")
+    until(lambda: not threads(), "the producer's end")

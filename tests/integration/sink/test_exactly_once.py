@@ -18,7 +18,6 @@ from tests.helpers.waiting import until
 SINK = "tailrace-kafka"
 # No test waits for its end.
 EPOCH = "10 minutes"
-SOON_S = 60
 RUNS = 3
 
 
@@ -120,15 +119,15 @@ def test_each_row_once(
         for _ in range(RUNS):
             with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
                 so_far = len(out.rows())
-                until(lambda: len(out.rows()) > so_far + 100, "rows flow", within_s=SOON_S)  # noqa: B023
+                until(lambda: len(out.rows()) > so_far + 100, "rows flow")  # noqa: B023
                 # Stopped as Spark stops: the open epoch is dropped, and read again by the next run.
         load.stop()
         wanted = expected(load.sent)
         with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
-            until(lambda: len(out.rows()) >= wanted.total(), "all rows are out", within_s=SOON_S)
+            until(lambda: len(out.rows()) >= wanted.total(), "all rows are out")
             # A mark behind them all: what would come twice has come by then.
             pipeline.send(range(-5, 0))
-            until(lambda: min(row["id"] for row in out.rows()) == -5, "the mark", within_s=SOON_S)
+            until(lambda: min(row["id"] for row in out.rows()) == -5, "the mark")
         found = Counter(
             {one: n for one, n in identify(out.rows()).items() if (one if isinstance(one, int) else one[0]) >= 0}
         )
@@ -141,10 +140,10 @@ def test_each_count_once(pipeline: Pipeline, options: dict[str, str]) -> None:
         for _ in range(RUNS):
             with pipeline.running(counted(pipeline), epoch=EPOCH, sink=SINK, options=options):
                 so_far = len(out.rows())
-                until(lambda: len(out.rows()) > so_far + 200, "rows flow", within_s=SOON_S)  # noqa: B023
+                until(lambda: len(out.rows()) > so_far + 200, "rows flow")  # noqa: B023
         load.stop()
         with pipeline.running(counted(pipeline), epoch=EPOCH, sink=SINK, options=options):
-            until(lambda: len(out.rows()) >= load.sent, "all counts are out", within_s=SOON_S)
+            until(lambda: len(out.rows()) >= load.sent, "all counts are out")
         rows = out.rows()
         counts = Counter((row["key"], row["n"]) for row in rows)
         assert counts == Counter((f"k{i % 3}", i // 3 + 1) for i in range(load.sent))
@@ -158,14 +157,14 @@ def test_no_count_is_lost_behind_two_shuffles(pipeline: Pipeline) -> None:
         for _ in range(RUNS):
             with pipeline.running(counted_behind_two_shuffles(pipeline), epoch=EPOCH, sink=SINK):
                 so_far = len(out.rows())
-                until(lambda: len(out.rows()) > so_far + 200, "rows flow", within_s=SOON_S)  # noqa: B023
+                until(lambda: len(out.rows()) > so_far + 200, "rows flow")  # noqa: B023
         load.stop()
         ids = {f"k{k}": [i for i in range(load.sent) if i % 3 == k] for k in range(3)}
         wanted = {key: (len(of), sum(of)) for key, of in ids.items()}
         with pipeline.running(counted_behind_two_shuffles(pipeline), epoch=EPOCH, sink=SINK):
-            until(lambda: last_counts(out) == wanted, "the last counts", within_s=SOON_S)
+            until(lambda: last_counts(out) == wanted, "the last counts")
             pipeline.send(range(1), keys=1)
-            until(lambda: last_counts(out)["k0"][0] == wanted["k0"][0] + 1, "one more", within_s=SOON_S)
+            until(lambda: last_counts(out)["k0"][0] == wanted["k0"][0] + 1, "one more")
         assert {key: count for key, count in last_counts(out).items() if key != "k0"} == {
             key: count for key, count in wanted.items() if key != "k0"
         }
@@ -195,13 +194,13 @@ def test_a_replay_that_takes_longer_than_an_epoch(
     try:
         with pipeline.collect() as out:
             with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
-                until(lambda: len(out.rows()) >= sent * 0.9, "most rows are out", within_s=SOON_S)
+                until(lambda: len(out.rows()) >= sent * 0.9, "most rows are out")
             with pipeline.running(query_of(pipeline), epoch="500 milliseconds", sink=SINK):
-                until(lambda: len(pipeline.log("commits")) >= 1, "an epoch", within_s=SOON_S)
+                until(lambda: len(pipeline.log("commits")) >= 1, "an epoch")
             with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
-                until(lambda: len(out.rows()) >= sent, "all rows are out", within_s=SOON_S)
+                until(lambda: len(out.rows()) >= sent, "all rows are out")
                 produce(pipeline.servers, pipeline.input, [{"id": -1, "key": "mark"}])
-                until(lambda: any(row["key"] == "mark" for row in out.rows()), "the mark", within_s=SOON_S)
+                until(lambda: any(row["key"] == "mark" for row in out.rows()), "the mark")
             assert len(out.rows()) == sent + 1
     finally:
         pipeline.spark.conf.unset("spark.sql.streaming.realTimeMode.minBatchDuration")
@@ -213,9 +212,9 @@ def test_the_first_of_each_once(pipeline: Pipeline, query_of: Callable[[Pipeline
         for _ in range(RUNS):
             with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
                 so_far = len(out.rows())
-                until(lambda: len(out.rows()) > so_far + 100, "rows flow", within_s=SOON_S)  # noqa: B023
+                until(lambda: len(out.rows()) > so_far + 100, "rows flow")  # noqa: B023
         load.stop()
         numbers = -(-load.sent // 3)
         with pipeline.running(query_of(pipeline), epoch=EPOCH, sink=SINK):
-            until(lambda: len(out.rows()) >= numbers, "all are out", within_s=SOON_S)
+            until(lambda: len(out.rows()) >= numbers, "all are out")
         assert Counter(row["number"] for row in out.rows()) == Counter(range(numbers))

@@ -24,7 +24,7 @@ from tests.helpers.two_streams import LIKE_REAL_TIME, Row, TwoStreams, has_read,
 from tests.helpers.waiting import until
 
 SINK = "tailrace-kafka"
-SOON_S = 60
+SOON_S = 300
 KEYS = 10
 ROWS = 60
 RUNS = 3
@@ -56,14 +56,14 @@ def writer(streams: TwoStreams, joined: DataFrame, output: str, checkpoint: Path
 
 
 def has_written(out: Collector, number: int) -> None:
-    until(lambda: len(out.rows()) >= number, f"{number} rows are out", within_s=SOON_S)
+    until(lambda: len(out.rows()) >= number, f"{number} rows are out")
 
 
 def settled(streams: TwoStreams, out: Collector) -> list[dict[str, Any]]:
     """What is out when a match has come that was made behind all the others, in both partitions."""
     marks = [row(-1, f"{MARK}{number}") for number in range(8)]
     streams.send(marks, marks)
-    until(lambda: len([one for one in out.rows() if MARK in one["l_key"]]) >= len(marks), "the marks", within_s=SOON_S)
+    until(lambda: len([one for one in out.rows() if MARK in one["l_key"]]) >= len(marks), "the marks")
     return [one for one in out.rows() if MARK not in one["l_key"]]
 
 
@@ -174,7 +174,7 @@ def test_a_repetition_that_ends_before_the_other_row_is_read(streams: TwoStreams
         for _ in range(2):
             so_far = commits(checkpoint)
             with running(query(slowly=True), epoch="500 milliseconds"):
-                until(lambda: commits(checkpoint) >= so_far + 2, "epochs", within_s=SOON_S)  # noqa: B023
+                until(lambda: commits(checkpoint) >= so_far + 2, "epochs")  # noqa: B023
         assert left_over(checkpoint), "all had come again by then"
         with running(query(slowly=False)):
             streams.send((), [row(number, f"k{number}") for number in range(keys)])
@@ -236,7 +236,7 @@ def test_a_function_that_fails_in_the_middle(streams: TwoStreams, checkpoint: Pa
                 streams.send(rows(range(first, first + 10)), rows(range(first, first + 10)))
                 if first < 40:
                     has_written(out, all_pairs(range(first + 10)).total())
-            until(started.exception, "the failure", within_s=SOON_S)
+            until(started.exception, "the failure")
         with running(query):
             has_written(out, all_pairs(range(ROWS)).total())
             assert pairs(settled(streams, out)) == all_pairs(range(ROWS))
@@ -274,7 +274,7 @@ def test_all_that_a_record_says_is_its_content(streams: TwoStreams, checkpoint: 
         with running(query):
             # Those that are there already come again in the second run, and one more.
             streams.send((), [row(number, "a") for number in right if number == 10 or len(right) == 10])
-            until(lambda: len(found()) >= wanted(right).total(), "rows", within_s=SOON_S)  # noqa: B023
+            until(lambda: len(found()) >= wanted(right).total(), "rows")  # noqa: B023
         assert Counter(said for said, _ in found()) == wanted(right)
     contents = Counter(content for _, content in set(found()))
     assert len(contents) == len(wanted(range(11)))

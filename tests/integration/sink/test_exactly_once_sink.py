@@ -29,7 +29,7 @@ from tests.helpers.waiting import let_pass, until
 
 SINK = "tailrace-kafka"
 EPOCH = "10 minutes"
-SOON_S = 60
+SOON_S = 300
 
 
 def start(pipeline: Pipeline, rows: DataFrame, *, epoch: str = EPOCH, **options: str) -> StreamingQuery:
@@ -57,7 +57,7 @@ def test_all_columns_of_sparks_sink(pipeline: Pipeline) -> None:
     pipeline.send(range(40))
     query = start(pipeline, rows)
     for topic, remainder in ((pipeline.output, 0), (other, 1)):
-        until(has_written(pipeline, topic, 20), "rows", within_s=SOON_S)
+        until(has_written(pipeline, topic, 20), "rows")
         found = messages(pipeline, topic)
         ids = [int(message.key() or b"") for message in found]
         assert sorted(ids) == list(range(remainder, 40, 2))
@@ -67,8 +67,8 @@ def test_all_columns_of_sparks_sink(pipeline: Pipeline) -> None:
     # A topic that only the rows name is read back as well.
     query = start(pipeline, rows)
     pipeline.send(range(40, 44))
-    until(has_written(pipeline, other, 22), "more rows", within_s=SOON_S)
-    until(has_written(pipeline, pipeline.output, 22), "more rows", within_s=SOON_S)
+    until(has_written(pipeline, other, 22), "more rows")
+    until(has_written(pipeline, pipeline.output, 22), "more rows")
     assert len(messages(pipeline, other)) == len(messages(pipeline, pipeline.output)) == 22
 
 
@@ -76,7 +76,7 @@ def test_each_record_says_what_it_was_made_of(pipeline: Pipeline) -> None:
     pipeline.send(range(10))
     rows = pipeline.raw().select("value", F.explode(F.array(F.lit("a"), F.lit("b"))).alias("key"))
     query = start(pipeline, rows, topic=pipeline.output)
-    until(has_written(pipeline, pipeline.output, 20), "rows", within_s=SOON_S)
+    until(has_written(pipeline, pipeline.output, 20), "rows")
     sources = messages(pipeline, pipeline.input)
     records = {message.value(): f"{message.topic()}/{message.partition()}/{message.offset()}" for message in sources}
     found = messages(pipeline, pipeline.output)
@@ -89,10 +89,10 @@ def test_what_was_dropped_is_in_the_progress(pipeline: Pipeline) -> None:
     pipeline.send(range(30))
     rows = pipeline.raw()
     query = start(pipeline, rows, topic=pipeline.output)
-    until(has_written(pipeline, pipeline.output, 30), "rows", within_s=SOON_S)
+    until(has_written(pipeline, pipeline.output, 30), "rows")
     query.stop()
     query = start(pipeline, rows, topic=pipeline.output, epoch="5 seconds")
-    progress: Any = until(lambda: query.lastProgress, "an epoch", within_s=SOON_S)
+    progress: Any = until(lambda: query.lastProgress, "an epoch")
     assert progress["sink"]["metrics"] == {"deduplicated": "30", "corrected": "0", "madeByTime": "0"}
     assert len(messages(pipeline, pipeline.output)) == 30
 
@@ -105,11 +105,11 @@ def test_epochs_end_and_runs_end_in_turn(pipeline: Pipeline) -> None:
         commits = len(pipeline.log("commits"))
         pipeline.send(range(sent, sent + 20))
         sent += 20
-        until(has_written(pipeline, pipeline.output, sent), "rows", within_s=SOON_S)
+        until(has_written(pipeline, pipeline.output, sent), "rows")
         if end == "drain":
             tailrace.drain(query, timeout_s=stretched(SOON_S))
         elif end == "epoch":
-            until(lambda: len(pipeline.log("commits")) > commits, "a commit", within_s=SOON_S)  # noqa: B023
+            until(lambda: len(pipeline.log("commits")) > commits, "a commit")  # noqa: B023
         query.stop()
     ids = Counter(json.loads(message.value() or b"")["id"] for message in messages(pipeline, pipeline.output))
     assert ids == Counter(range(sent))
@@ -122,7 +122,7 @@ def test_transactions_are_for_those_who_read_committed_records(pipeline: Pipelin
         # To switch them off and on again changes nothing of the promise.
         options = {} if run == 2 else {"transactionInterval": "20 ms"}
         query = start(pipeline, rows, topic=pipeline.output, **options)
-        until(lambda: len(messages(pipeline, pipeline.output, committed=True)) >= 20 * run, "rows", within_s=SOON_S)  # noqa: B023
+        until(lambda: len(messages(pipeline, pipeline.output, committed=True)) >= 20 * run, "rows")  # noqa: B023
         query.stop()
     values = Counter(message.value() for message in messages(pipeline, pipeline.output, committed=True))
     assert set(values.values()) == {1}
@@ -133,7 +133,7 @@ def test_a_writer_that_was_cut_off_is_fenced(pipeline: Pipeline) -> None:
     """With transactions, what a run that is believed dead writes later does not count."""
     pipeline.send(range(10))
     query = start(pipeline, pipeline.raw(), topic=pipeline.output, transactionInterval="20 ms")
-    until(lambda: len(messages(pipeline, pipeline.output, committed=True)) == 10, "rows", within_s=SOON_S)
+    until(lambda: len(messages(pipeline, pipeline.output, committed=True)) == 10, "rows")
     query.stop()
     zombie = Producer(
         {"bootstrap.servers": pipeline.servers, "transactional.id": f"tailrace-{query.id}-0", "linger.ms": 0}
@@ -144,7 +144,7 @@ def test_a_writer_that_was_cut_off_is_fenced(pipeline: Pipeline) -> None:
     zombie.flush(10)
     query = start(pipeline, pipeline.raw(), topic=pipeline.output, transactionInterval="20 ms")
     pipeline.send(range(10, 20))
-    until(lambda: len(messages(pipeline, pipeline.output, committed=True)) == 20, "rows", within_s=SOON_S)
+    until(lambda: len(messages(pipeline, pipeline.output, committed=True)) == 20, "rows")
     with pytest.raises(KafkaException, match=r"(?i)fenced"):
         zombie.commit_transaction(10)
     assert b"from the past" not in {one.value() for one in messages(pipeline, pipeline.output, committed=True)}
@@ -160,14 +160,14 @@ def test_rows_that_kafka_has_deleted_do_not_come_last(pipeline: Pipeline) -> Non
     pipeline.send(range(10), keys=1)
     rows = pipeline.rows().select("key", F.to_json(F.struct("id")).alias("value"))
     query = start(pipeline, rows, topic=pipeline.output)
-    until(has_written(pipeline, pipeline.output, 10), "rows", within_s=SOON_S)
+    until(has_written(pipeline, pipeline.output, 10), "rows")
     query.stop()
     (partition,) = {message.partition() for message in messages(pipeline, pipeline.output)}
     for deleted in admin.delete_records([TopicPartition(pipeline.output, partition or 0, 5)]).values():
         deleted.result(30)
     query = start(pipeline, rows, topic=pipeline.output)
     pipeline.send(range(10, 11), keys=1)
-    until(lambda: ids_in(pipeline)[-1:] == [10], "a new row", within_s=SOON_S)
+    until(lambda: ids_in(pipeline)[-1:] == [10], "a new row")
     assert ids_in(pipeline) == [*range(5, 11)]
 
 
@@ -253,7 +253,7 @@ def test_a_task_that_is_repeated_looks_what_is_there(
     query = start(pipeline, rows, topic=pipeline.output)
     for first in range(0, 40, 5):
         pipeline.send(range(first, first + 5))
-        until(has_written(pipeline, pipeline.output, first + 5), "rows", within_s=SOON_S)
+        until(has_written(pipeline, pipeline.output, first + 5), "rows")
     assert failed.exists()
     assert query.isActive
     ids = Counter(json.loads(message.value() or b"")["id"] for message in messages(pipeline, pipeline.output))
@@ -276,16 +276,16 @@ def test_a_task_that_is_repeated_when_the_epoch_is_over(
 
     rows = pipeline.raw().select(udf(fails_late)("value").alias("value"))
     start(pipeline, rows, epoch="5 seconds", topic=pipeline.output)
-    commits = until(lambda: pipeline.log("commits"), "an epoch", within_s=SOON_S)
-    until(lambda: len(pipeline.log("commits")) > len(commits), "the next begins", within_s=SOON_S)
+    commits = until(lambda: pipeline.log("commits"), "an epoch")
+    until(lambda: len(pipeline.log("commits")) > len(commits), "the next begins")
     pipeline.send(range(30))
-    until(has_written(pipeline, pipeline.output, 30), "rows", within_s=SOON_S)
+    until(has_written(pipeline, pipeline.output, 30), "rows")
     pipeline.send(range(30, 31))
-    until(failed.exists, "the task is repeated", within_s=SOON_S)
+    until(failed.exists, "the task is repeated")
     pipeline.send(range(31, 40))
-    until(lambda: {*range(40)} <= {*ids_in(pipeline)}, "all rows", within_s=SOON_S)
+    until(lambda: {*range(40)} <= {*ids_in(pipeline)}, "all rows")
     after = len(pipeline.log("commits"))
-    until(lambda: len(pipeline.log("commits")) >= after + 2, "two more epochs", within_s=SOON_S)
+    until(lambda: len(pipeline.log("commits")) >= after + 2, "two more epochs")
     assert Counter(ids_in(pipeline)) == Counter(range(40))
 
 
@@ -297,7 +297,7 @@ def test_records_that_a_killed_writer_had_under_way_are_waited_for(pipeline: Pip
     query = start(pipeline, rows, topic=pipeline.output)
     for number in range(5):
         pipeline.send(range(number, number + 1))
-        until(has_written(pipeline, pipeline.output, number + 1), "rows", within_s=SOON_S)
+        until(has_written(pipeline, pipeline.output, number + 1), "rows")
     query.stop()
     producer = Producer({"bootstrap.servers": pipeline.servers, "linger.ms": 0})
     sent, came_in_time = 5, False
@@ -308,7 +308,7 @@ def test_records_that_a_killed_writer_had_under_way_are_waited_for(pipeline: Pip
         owner = pipeline.checkpoint / "tailrace-sink" / "run"
         before = owner.read_text()
         again = start(pipeline, rows, topic=pipeline.output)
-        until(lambda: owner.read_text() != before, "the new run is about to look", within_s=SOON_S)  # noqa: B023
+        until(lambda: owner.read_text() != before, "the new run is about to look")  # noqa: B023
         began = time.monotonic()
         let_pass(0.5)  # it has asked where the topic ends
         producer.produce(pipeline.output, value, headers=[*headers])
@@ -317,7 +317,7 @@ def test_records_that_a_killed_writer_had_under_way_are_waited_for(pipeline: Pip
         came_in_time = time.monotonic() - began < 1.5
         sent += 1
         pipeline.send(range(sent, sent + 1))
-        until(lambda: sent in ids_in(pipeline), "the next row", within_s=SOON_S)  # noqa: B023
+        until(lambda: sent in ids_in(pipeline), "the next row")  # noqa: B023
         again.stop()
         sent += 1
     late = sent - 2

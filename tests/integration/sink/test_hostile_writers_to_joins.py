@@ -16,7 +16,6 @@ from tests.helpers.topics import Collector, all_messages, headers_of
 from tests.helpers.two_streams import LIKE_REAL_TIME, Row, TwoStreams, running
 from tests.helpers.waiting import until
 
-SOON_S = 60
 # More than there are tasks.
 TASKS = 300
 
@@ -41,7 +40,7 @@ def writer(streams: TwoStreams, output: str, checkpoint: Path) -> DataStreamWrit
 
 
 def wait_for(out: Collector, key: str, number: int) -> None:
-    until(lambda: sum(one["l_key"] == key for one in out.rows()) >= number, f"{number} of {key}", within_s=SOON_S)
+    until(lambda: sum(one["l_key"] == key for one in out.rows()) >= number, f"{number} of {key}")
 
 
 def test_a_forged_match_does_not_hide_the_real_one(streams: TwoStreams, checkpoint: Path) -> None:

@@ -27,7 +27,7 @@ from tests.helpers.two_streams import LIKE_REAL_TIME
 from tests.helpers.waiting import until
 
 EPOCH = "10 minutes"
-SOON_S = 120
+SOON_S = 300
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def said(pipeline: Pipeline, column: str) -> list[Any]:
 
 
 def wait(query: StreamingQuery, condition: Callable[[], Any], what: str) -> None:
-    until(lambda: query.exception() or condition(), what, within_s=SOON_S)
+    until(lambda: query.exception() or condition(), what)
     if (failure := query.exception()) is not None:
         raise failure
 

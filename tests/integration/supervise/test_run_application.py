@@ -138,7 +138,7 @@ def test_killed_restarted_drained_and_run_again(application: Application) -> Non
             run.process.send_signal(signal.SIGTERM)
             assert run.ends(within_s=START_S) == 0, run.said
             assert "the application says: done" in run.printed, "the script ended by itself"
-            until(lambda: not [pid for pid in started if alive(pid)], "nothing is left", within_s=30)
+            until(lambda: not [pid for pid in started if alive(pid)], "nothing is left")
             (report,) = run.reports()
             replay = report["read_again"]["scores"]
             assert replay["checkpoint"].endswith(str(application.checkpoint))

@@ -18,7 +18,6 @@ from tailrace.errors import TailraceError
 from tailrace.testing import MODES, Mode, StreamTest
 from tests.helpers.tree import ROOT
 
-SOON_S = 60
 GUIDE = ROOT / "docs/guide"
 
 
@@ -101,7 +100,7 @@ def test_rows_do_not_wait_for_the_end_of_the_epoch(spark: SparkSession) -> None:
         began = test.now
         for number in range(3):
             words.add((f"w{number}",))
-            same.until(lambda rows, seen=number: len(rows) == seen + 1, within_s=SOON_S)  # type: ignore[misc]
+            same.until(lambda rows, seen=number: len(rows) == seen + 1)  # type: ignore[misc]
         assert test.now == began
 
 
@@ -113,7 +112,7 @@ def test_a_restart_repeats_the_open_epoch(spark: SparkSession) -> None:
         words.add(("committed",))
         test.process()
         words.add(("open",))
-        same.until(lambda rows: len(rows) == 2, within_s=SOON_S)
+        same.until(lambda rows: len(rows) == 2)
         test.restart()
         test.process()
         assert Counter(row.word for row in same.rows()) == {"committed": 1, "open": 2}

@@ -24,7 +24,7 @@ class Answer:
 
 def ask(dashboard: Dashboard, path: str, method: str = "GET", **headers: str) -> Answer:
     """One request; header names with underscores for their hyphens."""
-    connection = http.client.HTTPConnection(dashboard.host, dashboard.port, timeout=10)
+    connection = http.client.HTTPConnection(dashboard.host, dashboard.port, timeout=60)
     try:
         connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
         response = connection.getresponse()

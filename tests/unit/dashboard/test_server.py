@@ -17,7 +17,7 @@ from tailrace.contract.snapshot import Snapshot
 from tailrace.dashboard import Dashboard, serve
 from tests.helpers.processes import run_python
 from tests.helpers.synthetic_monitor import SyntheticMonitor, make_query
-from tests.helpers.waiting import until
+from tests.helpers.waiting import stretched, until
 from tests.unit.dashboard.asking import ask
 
 
@@ -35,7 +35,7 @@ class SlowMonitor(SyntheticMonitor):
 
     def snapshot(self) -> Snapshot:
         self.begun.set()
-        self.go_on.wait(timeout=20)
+        self.go_on.wait(timeout=600)
         return super().snapshot()
 
 
@@ -52,7 +52,7 @@ def test_stopping_frees_the_port_and_leaves_no_thread(monitor: SyntheticMonitor)
     assert len(threads_of_dashboards() - before) == 2
     dashboard.stop()
     dashboard.stop()
-    assert until(lambda: not threads_of_dashboards() - before, "all threads end", within_s=5)
+    assert until(lambda: not threads_of_dashboards() - before, "all threads end")
     with serve(monitor, port=dashboard.port) as again:
         assert ask(again, "/api/snapshot").status == 200
 
@@ -66,7 +66,7 @@ def test_open_connections_do_not_delay_the_stop(monitor: SyntheticMonitor) -> No
     half_asked.sendall(b"GET /health HT")
     begun = time.monotonic()
     dashboard.stop()
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < stretched(10)
     idle.close()
     half_asked.close()
 
@@ -78,15 +78,15 @@ def test_a_monitor_that_hangs_does_not_delay_the_stop_nor_the_page() -> None:
     waiting = threading.Thread(target=ask, args=(dashboard, "/api/snapshot"))
     try:
         waiting.start()
-        assert monitor.begun.wait(timeout=5)
+        assert monitor.begun.wait(timeout=120)
         assert ask(dashboard, "/").status == 200
         begun = time.monotonic()
         dashboard.stop()
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < stretched(20)
     finally:
         monitor.go_on.set()
         waiting.join()
-    assert until(lambda: not threads_of_dashboards() - before, "all threads end", within_s=5)
+    assert until(lambda: not threads_of_dashboards() - before, "all threads end")
 
 
 def test_a_script_ends_although_it_never_stops_its_dashboard_and_the_log_stays_quiet() -> None:
@@ -99,7 +99,7 @@ def test_a_script_ends_although_it_never_stops_its_dashboard_and_the_log_stays_q
         "    def snapshot(self): return Snapshot(0.0, Application('', '', '', '', ''), (), ())\n"
         "dashboard = serve(Idle())\n"
         "print(urllib.request.urlopen(dashboard.url + 'health').read().decode())\n",
-        timeout_s=30,
+        timeout_s=120,
     )
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == {"status": "idle", "queries": {}, "errors": {}, "reasons": {}}

@@ -34,7 +34,7 @@ class RealDeduplicator:
     ) -> None:
         assert self._jvm.stdin is not None
         self._jvm.stdin.close()
-        self._jvm.wait(timeout=60)
+        self._jvm.wait(timeout=300)
 
     def decide(self, replay: Replay) -> Answer:
         request = {

@@ -36,7 +36,7 @@ def health(status: Status) -> Iterator[HealthServer]:
 def code_of(url: str, host: str | None = None) -> int:
     try:
         request = urllib.request.Request(url, headers={"host": host} if host else {})
-        return int(urllib.request.urlopen(request, timeout=10).status)
+        return int(urllib.request.urlopen(request, timeout=60).status)
     except urllib.error.HTTPError as refused:
         return refused.code
 
@@ -76,7 +76,7 @@ def test_the_answer_says_why_a_query_is_not_ready(status: Status, health: Health
     status.set_incident(incident)
     status.set_restarts(RestartCounts(used=1, limit=3, total=2))
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(f"{health.url}/ready", timeout=10)
+        urllib.request.urlopen(f"{health.url}/ready", timeout=60)
     answer = from_json(RunStatus, refused.value.read())
     assert answer.application == starting
     assert (answer.last_incident, answer.restarts) == (incident, RestartCounts(1, 3, 2))

@@ -68,7 +68,7 @@ def time_passes(streams: TwoStreams, second: float, done: Callable[[], Any], wha
         streams.send(everywhere(second), everywhere(second))
         return done()
 
-    until(passed, what, within_s=120)
+    until(passed, what)
 
 
 def state_of(query: Any) -> Any:
@@ -93,7 +93,7 @@ def test_an_outer_row_leaves_when_its_time_is_over(
         time_passes(streams, 100, lambda: set(pairs(out)) >= first, "the rows without a match")
         # Too late, and then two that are not.
         streams.send([row(5, "c", 10), row(6, "d", 100)], [row(7, "a", 10), row(8, "d", 100)])
-        until(lambda: (6, 8) in pairs(out), "the match", within_s=60)
+        until(lambda: (6, 8) in pairs(out), "the match")
         assert state_of(query).numRowsDroppedByWatermark == 2
         assert pairs(out) == dict.fromkeys(first | {(6, 8)}, 1)
 
@@ -110,7 +110,7 @@ def test_what_matches_nothing_any_more_is_forgotten(
         running(streams.writer(streams.joined("inner"), output, checkpoint)) as query,
     ):
         streams.send(old, old)
-        until(lambda: len(pairs(out)) == len(old), "the matches", within_s=60)
+        until(lambda: len(pairs(out)) == len(old), "the matches")
         deadline = time.monotonic() + LOOKS_S
         time_passes(streams, 100, lambda: time.monotonic() > deadline, "several looks")
         assert state_of(query).numRowsRemoved == 2 * len(old)
@@ -128,7 +128,7 @@ def test_without_the_setting_nothing_leaves_before_the_epoch_ends(streams: TwoSt
         time_passes(streams, 100, lambda: time.monotonic() > deadline, "several looks")
         # By Spark's watermark, which stands still, it is not late.
         streams.send((), [row(3, "a", 10)])
-        until(lambda: (1, 3) in pairs(out), "the match", within_s=60)
+        until(lambda: (1, 3) in pairs(out), "the match")
         assert pairs(out) == {(1, 3): 1}
         state = state_of(query)
         assert (state.numRowsRemoved, state.numRowsDroppedByWatermark) == (0, 0)
@@ -163,14 +163,14 @@ def test_who_is_behind_is_waited_for(
         def is_out() -> bool:
             return (1, None) in pairs(out)
 
-        until(out.rows, "the first matches", within_s=120)
+        until(out.rows, "the first matches")
         looks = time.monotonic() + LOOKS_S
 
         def goes_on() -> bool:
             those_that_go_on(100)
             return is_out() or (idle_after == FOR_EVER and time.monotonic() > looks)
 
-        until(goes_on, "the row without a match", within_s=60)
+        until(goes_on, "the row without a match")
         if idle_after == FOR_EVER:
             assert not is_out()
 
@@ -178,7 +178,7 @@ def test_who_is_behind_is_waited_for(
                 streams.send((), [*everywhere(100, partition=0), *everywhere(100, partition=1)])
                 return is_out()
 
-            until(catches_up, "the row without a match", within_s=60)
+            until(catches_up, "the row without a match")
 
 
 def test_the_last_rows_need_no_others(
@@ -192,7 +192,7 @@ def test_the_last_rows_need_no_others(
         running(streams.writer(streams.joined("left_outer"), output, checkpoint)),
     ):
         streams.send([row(1, "a", 10), *everywhere(100)], everywhere(100))
-        until(lambda: (1, None) in pairs(out), "the row without a match", within_s=60)
+        until(lambda: (1, None) in pairs(out), "the row without a match")
 
 
 def random_chunks(seed: int) -> list[tuple[list[Row], list[Row]]]:
@@ -274,7 +274,7 @@ def compare(streams: TwoStreams, folder: Path, kinds: Sequence[str], seed: int, 
             def settled(found: Collector = found, expected: Counter[Pair] = expected) -> bool:
                 return sum(all_pairs(found).values()) >= sum(expected.values())
 
-            until(settled, f"all rows of {kind}", within_s=60)
+            until(settled, f"all rows of {kind}")
             assert all_pairs(found) == expected, kind
             in_batches = all_pairs(out["micro-batch", kind])
             if kind == "left_semi":

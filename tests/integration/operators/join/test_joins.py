@@ -23,7 +23,6 @@ from tests.helpers.waiting import until
 
 KINDS = ("inner", "left_outer", "right_outer", "full_outer", "left_semi")
 # No test waits for the end of an epoch.
-LONG_BEFORE_THE_EPOCH_ENDS_S = 40
 CASES = 200
 
 
@@ -57,7 +56,7 @@ def test_a_match_does_not_wait_for_the_epoch(streams: TwoStreams, checkpoint: Pa
             streams.send(**first_side)
             has_read(query, 2 * number + 1)
             streams.send(**second_side)
-            until(lambda: len(out.rows()) > number, "the match", within_s=LONG_BEFORE_THE_EPOCH_ENDS_S)  # noqa: B023
+            until(lambda: len(out.rows()) > number, "the match")  # noqa: B023
         assert pairs(out) == {(number, number): 1 for number in range(5)}
 
 
@@ -142,7 +141,7 @@ def compare_modes(streams: TwoStreams, folder: Path, kinds: Sequence[str], seed:
                 expected = matched
             assert sum(expected.values()) > CASES / 4, f"{kind}: hardly anything to compare"
             found = out[real_time[kind]]
-            until(lambda: len(found.rows()) >= sum(expected.values()), f"all rows of {kind}", within_s=20)  # noqa: B023
+            until(lambda: len(found.rows()) >= sum(expected.values()), f"all rows of {kind}")  # noqa: B023
             assert pairs(found) == expected, kind
 
 
@@ -168,7 +167,7 @@ def test_a_checkpoint_moves_between_the_modes(streams: TwoStreams, tmp_path: Pat
         streams.send([row(10, "end", 2 * 10**7)], [row(11, "end", 2 * 10**7)])
         in_micro_batch(streams, tmp_path, output)
         expected = {(1, 5), (4, 3), (2, 7), (6, 8), (None, 9), (10, 11)}
-        until(lambda: len(out.rows()) >= len(expected), "all rows", within_s=20)
+        until(lambda: len(out.rows()) >= len(expected), "all rows")
         assert pairs(out) == dict.fromkeys(expected, 1)
 
 
@@ -181,10 +180,10 @@ def test_a_stop_loses_no_match(streams: TwoStreams, checkpoint: Path) -> None:
             [row(number, f"k{number}") for number in range(10)], [row(number, f"k{number}") for number in range(5)]
         )
         with running(writer):
-            until(lambda: len(pairs(out)) == 5, "the first matches", within_s=LONG_BEFORE_THE_EPOCH_ENDS_S)
+            until(lambda: len(pairs(out)) == 5, "the first matches")
         streams.send((), [row(number, f"k{number}") for number in range(5, 10)])
         with running(writer):
-            until(lambda: len(pairs(out)) == 10, "the others", within_s=LONG_BEFORE_THE_EPOCH_ENDS_S)
+            until(lambda: len(pairs(out)) == 10, "the others")
         assert set(pairs(out)) == {(number, number) for number in range(10)}
 
 
@@ -200,7 +199,7 @@ def test_an_error_names_the_record_that_completed_the_match(streams: TwoStreams,
         streams.send(**first_side)
         has_read(query, 3)
         streams.send(**second_side)
-        until(query.exception, "the failure", within_s=LONG_BEFORE_THE_EPOCH_ENDS_S)
+        until(query.exception, "the failure")
     topic = streams.left_topic if second == "left" else streams.right_topic
     assert f"topic '{topic}', partition 0, offset 1" in str(failure.value)
 
@@ -214,5 +213,5 @@ def test_a_row_that_cannot_be_joined_is_left_out_if_told_to(streams: TwoStreams,
         streams.send([row(1, "a"), row(2, "b", value="no number")])
         has_read(query, 2)
         streams.send((), [row(4, "b"), row(3, "a"), row(5, "a")])
-        until(lambda: len(out.rows()) == 2, "the others", within_s=LONG_BEFORE_THE_EPOCH_ENDS_S)
+        until(lambda: len(out.rows()) == 2, "the others")
         assert pairs(out) == {(1, 3): 1, (1, 5): 1}

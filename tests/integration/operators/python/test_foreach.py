@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.waiting import let_pass, until
 
-LONG_EPOCH = "60 seconds"
+LONG_EPOCH = "10 minutes"
 
 # Executors of a cluster cannot import the tests; what they run travels as it is.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
@@ -83,7 +83,7 @@ def test_a_function_gets_each_row_at_once(pipeline: Pipeline, notes: Notes) -> N
     query = start(pipeline, pipeline.rows(), lambda row: notes.add(what="row", id=row.id, key=row.key))
     for number in range(20):
         pipeline.send(range(number, number + 1))
-        until(lambda: len(notes.read("row")) == number + 1, f"row {number}", within_s=15)  # noqa: B023
+        until(lambda: len(notes.read("row")) == number + 1, f"row {number}")  # noqa: B023
     assert query.lastProgress is None, "an epoch ended: this test would prove nothing"
     assert [note["id"] for note in notes.read("row")] == list(range(20))
     query.stop()
@@ -98,9 +98,11 @@ def test_open_and_close_frame_each_epoch(pipeline: Pipeline, notes: Notes) -> No
     for number in range(40):
         pipeline.send(range(number, number + 1))
         let_pass(0.3)
+    # On a busy machine a short epoch can end before a partition's worker is up; its rows then come in the next one.
+    until(lambda: {note["id"] for note in notes.read("process")} == set(range(40)), "every row")
     until(lambda: len(notes.read("close")) >= 4, "two epochs of two partitions")
     # An epoch's writers are closed before its progress is reported.
-    until(lambda: rows_out(query) > 0, "rows in the progress", within_s=60)
+    until(lambda: rows_out(query) > 0, "rows in the progress")
     query.stop()
     until(lambda: len(notes.read("close")) == len(notes.read("open")), "a close for each open")
     opened = [(note["partition"], note["epoch"]) for note in notes.read("open")]
@@ -108,7 +110,6 @@ def test_open_and_close_frame_each_epoch(pipeline: Pipeline, notes: Notes) -> No
     assert {0, 1} <= {epoch for _, epoch in opened}
     assert len(opened) == len(set(opened))
     assert {note["error"] for note in notes.read("close")} == {None}
-    assert {note["id"] for note in notes.read("process")} == set(range(40))
 
 
 def test_an_error_surfaces_at_once_and_close_gets_it(pipeline: Pipeline, notes: Notes) -> None:
@@ -116,7 +117,7 @@ def test_an_error_surfaces_at_once_and_close_gets_it(pipeline: Pipeline, notes: 
     pipeline.send(range(5), keys=1)
     until(lambda: len(notes.read("process")) == 5, "the rows before")
     pipeline.send(range(5, 6), keys=1)
-    failure = until(query.exception, "the failure though no row follows", within_s=5)
+    failure = until(query.exception, "the failure though no row follows")
     message = str(failure)
     assert "ValueError: cannot write 5" in message
     assert f"topic '{pipeline.input}'" in message

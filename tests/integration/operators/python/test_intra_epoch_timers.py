@@ -101,7 +101,7 @@ def time_passes(streams: TwoStreams, second: float, done: Callable[[], Any], wha
         streams.send(everywhere(second))
         return done()
 
-    until(passed, what, within_s=120)
+    until(passed, what)
 
 
 def test_a_timer_fires_when_the_watermark_has_passed(
@@ -118,7 +118,7 @@ def test_a_timer_fires_when_the_watermark_has_passed(
         time_passes(streams, 100, lambda: len(told(out, "timer")) >= 2, "the timers")
         # Too late, and then one that is not.
         streams.send([row("a", 13), row("a", 95)])
-        until(lambda: len(told(out, "row")) >= 4, "the last row", within_s=60)
+        until(lambda: len(told(out, "row")) >= 4, "the last row")
         assert [result for result in told(out, "row") if result[0] == "a"] == [("a", 10, 1), ("a", 12, 2), ("a", 95, 3)]
         assert told(out, "timer") == [("a", 15, 2), ("a", 17, 2)]
         passed = START + (100 - DELAY_S) * 1000
@@ -140,7 +140,7 @@ def test_without_the_setting_the_watermark_stands_still(streams: TwoStreams, che
         deadline = time.monotonic() + LOOKS_S
         time_passes(streams, 100, lambda: time.monotonic() > deadline, "several looks")
         streams.send([row("a", 13)])
-        until(lambda: len(told(out, "row")) == 2, "a row that is not late", within_s=60)
+        until(lambda: len(told(out, "row")) == 2, "a row that is not late")
         assert told(out, "timer") == []
         assert {result["watermark"] for result in out.rows()} == {0}
 
@@ -162,14 +162,14 @@ def test_a_partition_that_is_behind_is_waited_for(
         running(writer(streams, output, checkpoint)),
     ):
         streams.send([row("a", 10, partition=0), *everywhere(10, partition=1)])
-        until(out.rows, "the first rows", within_s=120)
+        until(out.rows, "the first rows")
         looks = time.monotonic() + LOOKS_S
 
         def goes_on() -> bool:
             streams.send(everywhere(100, partition=0))
             return bool(told(out, "timer")) or (idle_after == FOR_EVER and time.monotonic() > looks)
 
-        until(goes_on, "the timer", within_s=60)
+        until(goes_on, "the timer")
         if idle_after == FOR_EVER:
             assert told(out, "timer") == []
 
@@ -177,7 +177,7 @@ def test_a_partition_that_is_behind_is_waited_for(
                 streams.send(everywhere(100, partition=1))
                 return bool(told(out, "timer"))
 
-            until(catches_up, "the timer", within_s=60)
+            until(catches_up, "the timer")
         assert told(out, "timer") == [("a", 15, 1)]
 
 
@@ -226,7 +226,7 @@ def test_the_same_timers_as_in_micro_batch(
         def timers(out: Collector) -> list[tuple[str, float]]:
             return sorted((key, at) for key, at, _ in told(out, "timer"))
 
-        until(lambda: len(timers(out)) >= len(expected), "all timers", within_s=60)
+        until(lambda: len(timers(out)) >= len(expected), "all timers")
         assert timers(out) == expected
         assert timers(in_batches) == expected
         last: dict[str, int] = {}

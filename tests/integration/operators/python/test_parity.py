@@ -152,14 +152,14 @@ def outcome_of(
             key="id",
         )
         with pipeline.collect() as out, pipeline.running(query(pipeline, kind), epoch="200 seconds") as started:
-            until(lambda: len(out.rows()) == len(values) or started.exception(), "all rows in one epoch", within_s=120)
+            until(lambda: len(out.rows()) == len(values) or started.exception(), "all rows in one epoch")
             outcome.epochs_ended = started.lastProgress is not None
             outcome.plan = started._jsq.explainInternal(False)
             outcome.real_time = {row["id"]: row for row in out.rows()}
         pipeline.use_fresh_output(folder / "micro-batch")
         with pipeline.collect() as out, pipeline.running(query(pipeline, kind), epoch=None) as started:
             started.processAllAvailable()
-            until(lambda: len(out.rows()) == len(values), "all rows of the micro-batch", within_s=60)
+            until(lambda: len(out.rows()) == len(values), "all rows of the micro-batch")
             outcome.micro_batch = {row["id"]: row for row in out.rows()}
         return outcome
 

@@ -20,7 +20,7 @@ from tests.helpers.topics import Collector
 from tests.helpers.waiting import until
 
 ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
-SOON_S = 120
+SOON_S = 300
 MODES = ("micro-batch", "real-time")
 
 
@@ -66,7 +66,7 @@ def run(pipeline: Pipeline, out: Collector, mode: str, columns: str, number: int
 
     epoch = "10 minutes" if mode == "real-time" else None
     with pipeline.running(remembering(pipeline, columns), epoch=epoch) as query:
-        until(lambda: of_row(query), "the row", within_s=SOON_S)
+        until(lambda: of_row(query), "the row")
         if mode == "real-time":
             tailrace.drain(query, timeout_s=SOON_S)
         else:

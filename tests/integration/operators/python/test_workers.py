@@ -18,9 +18,9 @@ from tailrace.supervise.warm_workers import warm_workers
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.processes import alive, command_line, descendants, run_python
 from tests.helpers.topics import new_topic, produce
-from tests.helpers.waiting import until
+from tests.helpers.waiting import stretched, until
 
-LONG_EPOCH = "60 seconds"
+LONG_EPOCH = "10 minutes"
 
 
 def feeders(spark: SparkSession) -> list[str]:
@@ -56,7 +56,7 @@ def test_workers_serve_one_epoch_after_the_other(pipeline: Pipeline, tmp_path: P
         for number in range(4):
             pipeline.send(range(100 * number, 100 * (number + 1)))
             until(lambda: len(out.rows()) == 100 * (number + 1), "the rows of this epoch")  # noqa: B023
-            until(lambda: len(pipeline.log("commits")) > number, "its end", within_s=60)  # noqa: B023
+            until(lambda: len(pipeline.log("commits")) > number, "its end")  # noqa: B023
     # One more epoch with workers of its own would make it two more.
     assert 2 <= len(set(pids.read_text().split())) <= most
 
@@ -76,9 +76,9 @@ def test_nothing_is_left_after_stop(pipeline: Pipeline, tmp_path: Path) -> None:
         assert feeders(pipeline.spark)
         begun = time.monotonic()
         query.stop()
-        assert time.monotonic() - begun < 2
-        until(lambda: not feeders(pipeline.spark), "no feeder", within_s=5)
-        until(lambda: not alive(int(pid_file.read_text())), "no worker that nobody can end", within_s=5)
+        assert time.monotonic() - begun < stretched(30), "the function sleeps for an hour"
+        until(lambda: not feeders(pipeline.spark), "no feeder")
+        until(lambda: not alive(int(pid_file.read_text())), "no worker that nobody can end")
 
 
 def test_a_slow_function_slows_the_source(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_slow_function_slows_the_source(pipeline: Pipeline, tmp_path: Path) ->
     fast = F.udf(count, "long", useArrow=False)
     query = pipeline.rows().select(F.udf(slow, "long", useArrow=True)(fast("id")).alias("id"))
     with pipeline.running(query, epoch=LONG_EPOCH), pipeline.collect() as out:
-        until(lambda: len(out.rows()) > 1500, "some rows", within_s=30)
+        until(lambda: len(out.rows()) > 1500, "some rows")
         # A backlog of 4096 rows, two batches with the worker, and what the first function has in its own.
         ahead = entered.stat().st_size - len(out.rows())
         assert 0 < ahead < 12_000 < total
@@ -116,7 +116,7 @@ def test_rows_larger_than_a_sockets_buffer(pipeline: Pipeline, kind: str) -> Non
         long = rows.mapInPandas(lambda frames: frames, "id LONG, text STRING")
     with pipeline.running(long.select("id", F.length("text").alias("n")), epoch=LONG_EPOCH), pipeline.collect() as out:
         pipeline.send(range(300))
-        until(lambda: len(out.rows()) == 300, "all of the burst", within_s=30)
+        until(lambda: len(out.rows()) == 300, "all of the burst")
         assert {row["n"] for row in out.rows()} == {200_000 if kind == "udf" else 100_000}
 
 

@@ -52,7 +52,7 @@ def test_the_same_rows_as_in_micro_batch(spark: SparkSession, kafka: EmbeddedKaf
             with running(writer) as query:
                 has_read(query, len(rows))
                 # They do not wait for the epoch's end.
-                until(lambda: len(found.rows()) >= len(expected.rows()), "the rows", within_s=40)
+                until(lambda: len(found.rows()) >= len(expected.rows()), "the rows")
                 tailrace.drain(query, timeout_s=stretched(60))
         assert len(expected.rows()) > KEYS, "no key came a second time"
         assert [row["l_id"] for row in in_order(found)] == [row["l_id"] for row in in_order(expected)]
@@ -70,8 +70,8 @@ def test_a_stop_repeats_and_loses_nothing_else(spark: SparkSession, kafka: Embed
     with Collector(streams.servers, output) as out:
         streams.send([{"id": 1, "key": "a", **row}, {"id": 2, "key": "a", **row}])
         with running(writer):
-            until(lambda: len(out.rows()) == 1, "the first", within_s=40)
+            until(lambda: len(out.rows()) == 1, "the first")
         streams.send([{"id": 3, "key": "a", **row}, {"id": 4, "key": "b", **row}])
         with running(writer):
-            until(lambda: len(out.rows()) == 3, "the open epoch again, and the new key", within_s=40)
+            until(lambda: len(out.rows()) == 3, "the open epoch again, and the new key")
         assert sorted(row["l_id"] for row in out.rows()) == [1, 1, 4]

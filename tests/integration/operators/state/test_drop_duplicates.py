@@ -183,7 +183,7 @@ def test_each_row_once_after_a_stop(pipeline: Pipeline) -> None:
         for ids in (range(30), range(20, 50)):
             with pipeline.running(once_each(pipeline), epoch=EPOCH, sink="tailrace-kafka"):
                 pipeline.send(ids, keys=40)
-                until(lambda known=ids.stop: len(out.rows()) >= min(known, 40), "each key once", within_s=60)  # type: ignore[misc]
+                until(lambda known=ids.stop: len(out.rows()) >= min(known, 40), "each key once")  # type: ignore[misc]
         assert sorted(row["key"] for row in out.rows()) == sorted(f"k{number}" for number in range(40))
 
 

@@ -36,7 +36,7 @@ def test_a_timer_does_not_wait_for_a_row(pipeline: Pipeline, key: str) -> None:
     """And the processor sees the rows that came, and no other."""
     with pipeline.collect() as out, pipeline.running(deadlines(pipeline, key), epoch=EPOCH):
         pipeline.send(range(4), keys=4)
-        until(lambda: len(out.rows()) >= 8, "all timers", within_s=60)
+        until(lambda: len(out.rows()) >= 8, "all timers")
         assert Counter(row["event"] for row in out.rows()) == {"seen 1": 4, "over": 4}
         with comparing_times():
             assert max(row["late_ms"] for row in out.rows()) < SOON_MS
@@ -49,9 +49,9 @@ def test_a_timer_fires_in_a_run_that_gets_no_row(pipeline: Pipeline) -> None:
         # Far enough away for the second run to find it in its state.
         with pipeline.running(deadlines(pipeline, key, after_ms=20_000), epoch=EPOCH) as query:
             pipeline.send(range(2), keys=2)
-            until(lambda: len(out.rows()) == 2, "the rows", within_s=60)
+            until(lambda: len(out.rows()) == 2, "the rows")
             tailrace.drain(query, timeout_s=stretched(60))
         assert Counter(row["event"] for row in out.rows()) == {"seen 1": 2}
         with pipeline.running(deadlines(pipeline, key, after_ms=20_000), epoch=EPOCH):
-            until(lambda: len(out.rows()) == 4, "the timers", within_s=60)
+            until(lambda: len(out.rows()) == 4, "the timers")
         assert Counter(row["event"] for row in out.rows()) == {"seen 1": 2, "over": 2}
