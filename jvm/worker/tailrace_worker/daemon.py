@@ -7,10 +7,14 @@ import gc
 import importlib
 import os
 import socket
+import sys
 from typing import Any
+
+from tailrace_worker.compiled_pyspark import prefer_compiled_pyspark
 
 
 def main() -> None:
+    prefer_compiled_pyspark(sys.path)
     daemon: Any = importlib.import_module(os.environ.get("TAILRACE_DAEMON_MODULE", "pyspark.daemon"))
     run = daemon.worker
     tasks = 0

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -59,6 +60,18 @@ def test_workers_serve_one_epoch_after_the_other(pipeline: Pipeline, tmp_path: P
             until(lambda: len(pipeline.log("commits")) > number, "its end")  # noqa: B023
     # One more epoch with workers of its own would make it two more.
     assert 2 <= len(set(pids.read_text().split())) <= most
+
+
+def test_workers_import_the_compiled_pyspark(pipeline: Pipeline) -> None:
+    def imported_from(_: int) -> str:
+        import pyspark
+
+        return pyspark.__file__
+
+    rows = pipeline.rows().select(F.udf(imported_from, "string")("id").alias("file"))
+    with pipeline.running(rows, epoch=LONG_EPOCH), pipeline.collect() as out:
+        pipeline.send(range(1))
+        assert until(out.rows, "a row") == [{"file": pyspark.__file__}]
 
 
 def test_nothing_is_left_after_stop(pipeline: Pipeline, tmp_path: Path) -> None:
