@@ -48,9 +48,9 @@ final class CurrentRow {
   var timed: Boolean = false
 
   /**
-   * True if rows will soon follow that may be in the output: not all known rows of a replay have come, or the epoch ends.
-   * It belongs to the row and not to the task, because an operator with two threads reads ahead: when a row leaves it,
-   * the input may have got further. Read by another thread where an operator makes a row without an input row.
+   * True if rows will soon follow that may be in the output: not all known rows of a replay have come, or the epoch
+   * ends. It belongs to the row and not to the task, because an operator with two threads reads ahead: when a row
+   * leaves it, the input may have got further. Another thread reads it for rows that are made without an input row.
    */
   @volatile var expectsRows: Boolean = false
 

@@ -102,7 +102,7 @@ private[python] final class Backlog(
   /**
    * An empty batch to send before the waiting rows, unless the last batch in flight is one already.
    *
-   * @param expectsRows what the input expects; asked before the call, so a row that came since then is among the waiting
+   * @param expectsRows what the input expects; asked before the call, so rows that came since then are waiting
    */
   def claimTick(expectsRows: Boolean): Option[Batch] = locked {
     val lastIsTick = !inFlight.isEmpty && inFlight.peekLast().entries.isEmpty
