@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -19,19 +18,26 @@ from pyspark.sql.functions import udf
 from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
-from tailrace._spark.slots import busy_slots
-from tailrace.contract.snapshot import Boundary
+from tests.helpers.overlapping import (
+    EPOCH,
+    OVERLAP_KEY,
+    SHORT_EPOCHS,
+    SOON_S,
+    assert_continues,
+    assert_gap_free,
+    assert_in_order,
+    boundaries,
+    collected,
+    is_parked,
+    loaded,
+    nothing_is_left,
+    overlapped,
+)
 from tests.helpers.pipeline import Pipeline
-from tests.helpers.topics import Collector, ContinuousLoad, all_messages, new_topic
+from tests.helpers.topics import all_messages, new_topic
 from tests.helpers.waiting import until
 
 ALLOWLIST_KEY = "spark.sql.streaming.realTimeMode.allowlistCheck"
-OVERLAP_KEY = "spark.tailrace.epochs.overlap"
-# Overlap also epochs that are shorter than is of use, so there are many boundaries in a short time.
-SHORTEST_KEY = "spark.tailrace.testing.overlapShortestMs"
-SPARKS_SHORTEST_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
-EPOCH = "1 second"
-SOON_S = 300
 
 
 @pytest.fixture
@@ -43,58 +49,7 @@ def pipeline(pipeline: Pipeline) -> Pipeline:
 
 @pytest.fixture(scope="module")
 def spark(new_session: Callable[..., SparkSession]) -> SparkSession:
-    return new_session("local[8]", {SHORTEST_KEY: "300", SPARKS_SHORTEST_KEY: "300"})
-
-
-def collected(pipeline: Pipeline) -> Collector:
-    return Collector(pipeline.servers, pipeline.output, partitions=1)
-
-
-def loaded(pipeline: Pipeline) -> ContinuousLoad:
-    return ContinuousLoad(pipeline.servers, pipeline.input, per_second=200)
-
-
-def boundaries(query: StreamingQuery) -> tuple[Boundary, ...]:
-    return tailrace.latency(query).figures.boundaries
-
-
-def overlapped(query: StreamingQuery) -> int:
-    return sum(one.overlapped for one in boundaries(query))
-
-
-def ends(pipeline: Pipeline) -> dict[int, dict[str, int]]:
-    """By epoch, where the offset log says that each partition ended."""
-    found = {}
-    for epoch in pipeline.log("offsets"):
-        lines = (pipeline.checkpoint / "offsets" / str(epoch)).read_text().splitlines()
-        found[epoch] = next(json.loads(line)[pipeline.input] for line in lines if pipeline.input in line)
-    return found
-
-
-def assert_gap_free(query: StreamingQuery, pipeline: Pipeline) -> None:
-    """Each epoch begins where the one before ended, and has read exactly what lies between."""
-    progress: list[Any] = [json.loads(one.json) for one in query.recentProgress]
-    sources = [next(one for one in each["sources"] if pipeline.input in one["endOffset"]) for each in progress]
-    for before, after in pairwise(sources):
-        assert after["startOffset"] == before["endOffset"]
-    for source in sources:
-        # The first epoch has no start offsets, and new partitions begin at their first record.
-        start, end = (source["startOffset"] or {}).get(pipeline.input, {}), source["endOffset"][pipeline.input]
-        assert source["numInputRows"] == sum(end[at] - start.get(at, 0) for at in end)
-    logged = ends(pipeline)
-    assert sorted(logged) == list(range(len(logged)))
-
-
-def assert_in_order(pipeline: Pipeline, out: Collector) -> None:
-    """The rows of a source partition were written in the order in which they were read."""
-    source = {}
-    for message in all_messages(pipeline.servers, pipeline.input):
-        source[json.loads(message.value() or b"")["id"]] = (message.partition(), message.offset())
-    last: dict[Any, Any] = {}
-    for row in out.rows():
-        partition, offset = source[row["id"]]
-        assert offset > last.get(partition, -1), f"row {row['id']} was overtaken"
-        last[partition] = offset
+    return new_session("local[8]", SHORT_EPOCHS)
 
 
 def passed_on(pipeline: Pipeline) -> DataFrame:
@@ -151,25 +106,6 @@ def test_many_boundaries_lose_and_repeat_nothing(pipeline: Pipeline, query_of: C
             assert_gap_free(query, pipeline)
         assert Counter(row["id"] for row in out.rows()) == Counter(range(load.sent))
         assert_in_order(pipeline, out)
-
-
-def is_parked(query: StreamingQuery) -> bool:
-    """The tasks of the next epoch have been started, and wait."""
-    tracker = query._jsq.sparkSession().sparkContext().statusTracker()
-    active = set(tracker.getActiveJobIds())
-    return len(active & set(tracker.getJobIdsForGroup(str(query.runId)))) == 2
-
-
-def nothing_is_left(spark: SparkSession) -> bool:
-    jvm: Any = spark._jvm
-    tracker = spark.sparkContext.statusTracker()
-    threads = [thread.getName() for thread in jvm.java.lang.Thread.getAllStackTraces().keySet()]
-    return (
-        not tracker.getActiveJobsIds()
-        and busy_slots(spark) == 0
-        and not [name for name in threads if name.startswith(("tailrace-epoch-ahead", "tailrace-dead-letters"))]
-        and jvm.org.apache.spark.sql.tailrace.epoch.overlap.HandOvers.size() == 0
-    )
 
 
 def test_a_stop_while_the_next_epoch_waits_leaves_nothing(pipeline: Pipeline) -> None:
@@ -253,13 +189,6 @@ def test_the_checkpoint_goes_to_sparks_own_epochs_and_back(pipeline: Pipeline) -
             until(lambda: len(out.rows()) >= load.sent, "all rows are out")
         assert Counter(row["id"] for row in out.rows()) == Counter(range(load.sent))
         assert_in_order(pipeline, out)
-
-
-def assert_continues(pipeline: Pipeline) -> None:
-    logged = ends(pipeline)
-    assert sorted(logged) == list(range(len(logged)))
-    for before, after in pairwise(logged[epoch] for epoch in sorted(logged)):
-        assert all(after[at] >= before[at] for at in before)
 
 
 def test_bad_records_are_skipped_across_boundaries(pipeline: Pipeline) -> None:
