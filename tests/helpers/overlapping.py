@@ -64,16 +64,20 @@ def assert_gap_free(query: StreamingQuery, pipeline: Pipeline) -> None:
     assert sorted(logged) == list(range(len(logged)))
 
 
-def assert_in_order(pipeline: Pipeline, out: Collector) -> None:
-    """The rows of a source partition were written in the order in which they were read."""
+def assert_in_order(pipeline: Pipeline, rows: list[dict[str, Any]], *, within: str | None = None) -> None:
+    """The rows of a source partition were written in the order in which they were read.
+
+    :param within: a column, if only rows with the same value of it have to keep their order.
+    """
     source = {}
     for message in all_messages(pipeline.servers, pipeline.input):
         source[json.loads(message.value() or b"")["id"]] = (message.partition(), message.offset())
     last: dict[Any, Any] = {}
-    for row in out.rows():
+    for row in rows:
         partition, offset = source[row["id"]]
-        assert offset > last.get(partition, -1), f"row {row['id']} was overtaken"
-        last[partition] = offset
+        group = (partition, row[within] if within else None)
+        assert offset > last.get(group, -1), f"row {row['id']} was overtaken"
+        last[group] = offset
 
 
 def is_parked(query: StreamingQuery) -> bool:

@@ -55,6 +55,8 @@ class Operator:
     ours: bool = False
     """Tailrace's own operator, in the place of one of Spark's that would hold rows back."""
     stateful: bool = False
+    overlaps: bool = False
+    """An epoch with it can begin while the one before still runs."""
     line: str | None = None
 
 

@@ -105,7 +105,7 @@ def test_many_boundaries_lose_and_repeat_nothing(pipeline: Pipeline, query_of: C
             tailrace.drain(query, timeout_s=SOON_S)
             assert_gap_free(query, pipeline)
         assert Counter(row["id"] for row in out.rows()) == Counter(range(load.sent))
-        assert_in_order(pipeline, out)
+        assert_in_order(pipeline, out.rows())
 
 
 def test_a_stop_while_the_next_epoch_waits_leaves_nothing(pipeline: Pipeline) -> None:
@@ -188,7 +188,7 @@ def test_the_checkpoint_goes_to_sparks_own_epochs_and_back(pipeline: Pipeline) -
         with pipeline.running(pipeline.rows(), epoch="10 minutes"):
             until(lambda: len(out.rows()) >= load.sent, "all rows are out")
         assert Counter(row["id"] for row in out.rows()) == Counter(range(load.sent))
-        assert_in_order(pipeline, out)
+        assert_in_order(pipeline, out.rows())
 
 
 def test_bad_records_are_skipped_across_boundaries(pipeline: Pipeline) -> None:

@@ -18,6 +18,7 @@ from tests.helpers.waiting import until
 OVERLAP_KEY = "spark.tailrace.epochs.overlap"
 SHORTEST_KEY = "spark.tailrace.testing.overlapShortestMs"
 SPARKS_SHORTEST_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
+UNLOAD_KEY = "spark.sql.streaming.stateStore.unloadOnCommit"
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,10 @@ def test_too_few_slots(spark: SparkSession, pipeline: Pipeline, kafka: tailrace.
     assert reason_of(wide, wide.rows()) == "both epochs at once need 3 more task slots, and 1 are free"
 
 
+def test_too_few_slots_for_a_shuffle(pipeline: Pipeline) -> None:
+    assert reason_of(pipeline, pipeline.counts()) == "both epochs at once need 4 more task slots, and 0 are free"
+
+
 def test_switched_off(spark: SparkSession, pipeline: Pipeline) -> None:
     spark.conf.set(OVERLAP_KEY, "off")
     try:
@@ -62,10 +67,26 @@ def test_a_sink_that_reads_back_what_it_wrote(pipeline: Pipeline) -> None:
     assert reason == "the sink tailrace-kafka does not overlap epochs"
 
 
+def timed(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("at", F.timestamp_seconds(F.col("id") + 1_000_000)).withWatermark("at", "1 hour")
+
+
+def test_state_that_does_not_stay(spark: SparkSession, pipeline: Pipeline) -> None:
+    spark.conf.set(UNLOAD_KEY, "true")
+    try:
+        assert reason_of(pipeline, pipeline.counts()) == "state stores are unloaded after each epoch"
+    finally:
+        spark.conf.unset(UNLOAD_KEY)
+
+
 @pytest.mark.parametrize(
     ("query_of", "reason"),
     [
-        (lambda rows: rows.dropDuplicates(["id"]), "dropDuplicates does not overlap epochs"),
+        (lambda rows: timed(rows).dropDuplicates(["id"]), "withWatermark does not overlap epochs"),
+        (
+            lambda rows: timed(rows).dropDuplicatesWithinWatermark(["id"]),
+            "dropDuplicatesWithinWatermark does not overlap epochs",
+        ),
         (lambda rows: rows.withColumn("at", F.current_timestamp()), "it asks for the current time or user"),
         (lambda rows: rows.observe("seen", F.count("*").alias("n")), "observe does not overlap epochs"),
     ],

@@ -12,8 +12,10 @@ from tailrace.contract.findings import Severity
 from tests.unit.check.made_up import CHECKPOINT, STAGE, facts, found, only
 
 
-def shuffled(tasks: int, **more: Any) -> Facts:
-    return facts(stages=[STAGE, {"number": 1, "inputs": [0], "sources": [], "operators": [], "tasks": tasks}], **more)
+def shuffled(tasks: int, *, overlaps: bool = False, **more: Any) -> Facts:
+    operators = [{"name": "groupBy().agg()", "stateful": True, "overlaps": overlaps}]
+    stage = {"number": 1, "inputs": [0], "sources": [], "operators": operators, "tasks": tasks}
+    return facts(stages=[STAGE, stage], **more)
 
 
 def test_slots_for_one_epoch_but_not_for_two() -> None:
@@ -23,6 +25,13 @@ def test_slots_for_one_epoch_but_not_for_two() -> None:
     assert code not in found(facts(slots=Slots("local[3]", 3), settings={"spark.tailrace.epochs.overlap": "off"}))
     assert code not in found(facts(slots=Slots("spark://host:7077", 3)))
     assert code not in found(facts(slots=Slots("local[1]", 1))), "another finding says so"
+
+
+def test_slots_for_two_epochs_with_a_shuffle() -> None:
+    code = "TAILRACE_NO_SLOTS_TO_OVERLAP"
+    assert only(shuffled(3, overlaps=True), code, Severity.NOTE).fix.startswith('.master("local[10]")')
+    assert code not in found(shuffled(2, overlaps=True))
+    assert code not in found(shuffled(3)), "an operator whose epochs do not overlap"
 
 
 def test_slots_add_up() -> None:

@@ -49,7 +49,8 @@ object Operators {
       "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row " +
         "arrives, an outer row at an epoch boundary, or [earlier](../guide/watermarks.md). " +
         "[Joins](../guide/joins.md)."),
-    yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row."),
+    yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row.")
+      .overlapping,
     yes(
       State,
       "session_window(…)",
@@ -60,7 +61,7 @@ object Operators {
       State,
       "dropDuplicates",
       s"$Stateful.StreamingDeduplicateExec",
-      "keeps every key, unless a watermark column is among them."),
+      "keeps every key, unless a watermark column is among them.").overlapping,
     yes(
       State,
       "dropDuplicatesWithinWatermark",
@@ -75,7 +76,8 @@ object Operators {
       State,
       "transformWithState (JVM)",
       s"$Stateful.transformwithstate.TransformWithStateExec",
-      "processing-time timers and TTL do not wait for a row; event-time timers fire at epoch boundaries."),
+      "processing-time timers and TTL do not wait for a row; event-time timers fire at epoch boundaries.")
+      .overlapping,
     yes(
       PythonCode,
       "udf, pandas_udf, arrow_udf",
@@ -90,12 +92,14 @@ object Operators {
         "epoch boundaries or [earlier](../guide/watermarks.md)."),
     yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must yield results as it goes.")
       .overlapping,
-    yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle."),
+    yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle.")
+      .overlapping,
     yes(NeverWritten, "foreach (Python)", s"$Python.RealTimeForeachExec"),
     yes(NeverWritten, "the origin of a row, noted", s"$Origin.OriginFromSourceExec"),
     yes(NeverWritten, "the origin of a row, into a shuffle", s"$Origin.OriginIntoShuffleExec"),
     yes(NeverWritten, "the origin of a row, out of a shuffle", s"$Origin.OriginOutOfShuffleExec"),
-    yes(NeverWritten, "time that passes without a row", "org.apache.spark.sql.tailrace.operators.state.IdleTicksExec"),
+    yes(NeverWritten, "time that passes without a row", "org.apache.spark.sql.tailrace.operators.state.IdleTicksExec")
+      .overlapping,
     yes(
       NeverWritten,
       "a row that cannot be processed, caught",
@@ -103,13 +107,14 @@ object Operators {
     yes(NeverWritten, "an epoch's latency in its progress", s"$Metrics.LatencyInProgressExec"),
     yes(NeverWritten, "typed objects in (JVM)", s"$Exec.DeserializeToObjectExec").overlapping,
     yes(NeverWritten, "typed objects out (JVM)", s"$Exec.SerializeFromObjectExec").overlapping,
-    yes(NeverWritten, "typed groupByKey (JVM)", s"$Exec.AppendColumnsExec"),
+    yes(NeverWritten, "typed groupByKey (JVM)", s"$Exec.AppendColumnsExec").overlapping,
     yes(NeverWritten, "columnar to rows", s"$Exec.ColumnarToRowExec").overlapping,
     yes(NeverWritten, "write", s"$Exec.datasources.v2.WriteToDataSourceV2Exec").overlapping,
     yes(NeverWritten, "write that overlaps epochs", s"$Overlap.OverlappedWriteExec"),
     yes(NeverWritten, "order of rows across epochs", s"$Overlap.KeepOrderExec"),
+    yes(NeverWritten, "state handed from epoch to epoch", s"$Overlap.HandOverStateExec"),
     yes(NeverWritten, "broadcast of a table", s"$Exec.exchange.BroadcastExchangeExec"),
-    yes(NeverWritten, "aggregation's buffer", s"$Exec.streaming.ProjectAggregationBufferExec"),
+    yes(NeverWritten, "aggregation's buffer", s"$Exec.streaming.ProjectAggregationBufferExec").overlapping,
     yes(NeverWritten, "aggregation's state, restore", s"$Stateful.StateStoreRestoreExec"),
     yes(NeverWritten, "aggregation's state, save", s"$Stateful.StateStoreSaveExec"),
     yes(NeverWritten, "withWatermark on state", s"$Stateful.UpdateEventTimeColumnExec"))
@@ -120,7 +125,7 @@ object Operators {
     "tailrace.drop_duplicates",
     s"$Stateful.transformwithstate.TransformWithStateExec",
     "dropDuplicates with a time to live instead of a watermark: tailrace.drop_duplicates(rows, [\"id\"], " +
-      "ttl=\"10 minutes\"). In micro-batch as well.")
+      "ttl=\"10 minutes\"). In micro-batch as well.").overlapping
 
   private val sparksStreamJoin = s"$Stateful.join.StreamingSymmetricHashJoinExec"
 

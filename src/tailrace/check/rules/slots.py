@@ -46,12 +46,11 @@ def default_shuffle_partitions(facts: Facts) -> Iterator[Finding]:
 
 
 def too_few_to_overlap(facts: Facts) -> Iterator[Finding]:
-    """Without a shuffle, epochs overlap if their slots are free twice."""
+    """Epochs overlap if their slots are free twice."""
     needed, free = facts.shape.slots, facts.slots.free
     if needed is None or free is None or not needed <= free < 2 * needed:
         return
-    may_overlap = facts.writer is not None and facts.writer.format in OVERLAPPING_SINKS and not facts.shape.shuffles
-    if may_overlap and is_local(facts.slots.master) and facts.settings.get(OVERLAP_KEY, "auto") != "off":
+    if _may_overlap(facts) and is_local(facts.slots.master) and facts.settings.get(OVERLAP_KEY, "auto") != "off":
         yield note(
             "TAILRACE_NO_SLOTS_TO_OVERLAP",
             "task slots",
@@ -59,6 +58,12 @@ def too_few_to_overlap(facts: Facts) -> Iterator[Finding]:
             "next epoch would take over while the one before still runs.",
             f'.master("local[{(facts.slots.offered or free) + 2 * needed - free}]"): slots may exceed the cores.',
         )
+
+
+def _may_overlap(facts: Facts) -> bool:
+    operators = [operator for stage in facts.shape.stages for operator in stage.operators]
+    sink_may = facts.writer is not None and facts.writer.format in OVERLAPPING_SINKS
+    return sink_may and all(operator.overlaps for operator in operators)
 
 
 def neighbors(facts: Facts) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ object ReflectedMembers {
     QueryOptions,
     SourceConsumer,
     StateServerOutput,
+    StateStoreRdd,
     StreamWriterFields)
 
   /** Called in a broker's own JVM. */

@@ -47,7 +47,12 @@ private[preflight] final class PlannedStages(plan: SparkPlan, query: LogicalPlan
     case _: RealTimeStreamScanExec | _: ShuffleExchangeExec => None
     case _ =>
       Operators.documentedName(node.getClass.getName).map { name =>
-        Operator(name, isOurs(node), isStateful(node), lineOfAggregation(node).orElse(SourceLines.of(node)))
+        Operator(
+          name,
+          isOurs(node),
+          isStateful(node),
+          Operators.of(node.getClass.getName, node.nodeName).overlaps,
+          lineOfAggregation(node).orElse(SourceLines.of(node)))
       }
   }
 

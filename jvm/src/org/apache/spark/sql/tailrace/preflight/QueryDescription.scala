@@ -62,8 +62,16 @@ private[tailrace] final case class Stage(
     operators: Seq[Operator],
     tasks: Option[Int])
 
-/** @param ours Tailrace's own operator, which replaces one of Spark's that would hold rows back */
-private[tailrace] final case class Operator(name: String, ours: Boolean, stateful: Boolean, line: Option[String])
+/**
+ * @param ours     Tailrace's own operator, which replaces one of Spark's that would hold rows back
+ * @param overlaps an epoch with it can begin while the one before still runs
+ */
+private[tailrace] final case class Operator(
+    name: String,
+    ours: Boolean,
+    stateful: Boolean,
+    overlaps: Boolean,
+    line: Option[String])
 
 /** A stateful operator, and whether a watermark bounds its state. */
 private[tailrace] final case class StateDescription(name: String, bounded: Boolean, line: Option[String])

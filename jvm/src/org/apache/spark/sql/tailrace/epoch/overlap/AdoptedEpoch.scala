@@ -4,6 +4,7 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.streaming.operators.stateful.{StateStoreWriter, WatermarkSupport}
 import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.metrics.LatencyInProgressExec
 import org.apache.spark.sql.tailrace.plan.Stages
@@ -27,11 +28,15 @@ private[overlap] final class AdoptedEpoch(ran: OverlappedWriteExec, official: Ov
     case _ => true
   }
 
-  /** When the epoch is over. Throws if its tasks did not begin exactly where the epoch before ended. */
+  /**
+   * When the epoch is over. Throws if its tasks did not begin exactly where the epoch before ended, in the sources or in
+   * the state.
+   */
   def merge(): Unit = {
     // All of them before anything is merged.
     nodes.foreach {
       case (one: OverlappedScanExec, other: OverlappedScanExec) => requireStart(one, other)
+      case (one: StateStoreWriter, other: StateStoreWriter) => requireState(one, other)
       case _ =>
     }
     nodes.foreach { case (one, other) => merge(one, other) }
@@ -42,6 +47,9 @@ private[overlap] final class AdoptedEpoch(ran: OverlappedWriteExec, official: Ov
     (one, other) match {
       case (one: OverlappedScanExec, other: OverlappedScanExec) =>
         one.endOffsetsAccumulator.value.asScala.foreach(other.endOffsetsAccumulator.add)
+      case (one: StateStoreWriter, other: StateStoreWriter) =>
+        one.checkpointInfoAccumulator.value.asScala.foreach(other.checkpointInfoAccumulator.add)
+        other.instanceMetricsAccumulator.merge(one.instanceMetricsAccumulator)
       case (one: LatencyInProgressExec, other: LatencyInProgressExec) => other.add(one)
       case _ =>
     }
@@ -58,8 +66,18 @@ private[overlap] object AdoptedEpoch {
     case node if Stages.reads(node) => node
   }
 
-  private[overlap] def shapeOf(node: SparkPlan): String =
-    s"${node.getClass.getSimpleName}(${node.output.map(_.dataType.simpleString).mkString(", ")})"
+  private[overlap] def shapeOf(node: SparkPlan): String = {
+    val columns = node.output.map(_.dataType.simpleString).mkString(", ")
+    s"${node.getClass.getSimpleName}($columns)${watermarkOf(node)}"
+  }
+
+  // It is part of the plan, and decides which rows are late and which state is removed.
+  private def watermarkOf(node: SparkPlan): String = node match {
+    case operator: WatermarkSupport =>
+      val watermarks = Seq(operator.eventTimeWatermarkForLateEvents, operator.eventTimeWatermarkForEviction)
+      watermarks.map(_.fold("none")(_.toString)).mkString(" with the watermarks ", " and ", "")
+    case _ => ""
+  }
 
   private[overlap] def requireSameShape(ran: Seq[String], official: Seq[String]): Unit = if (ran != official) {
     val (one, other) = ran.zipAll(official, "nothing", "nothing").find { case (one, other) => one != other }.get
@@ -81,4 +99,40 @@ private[overlap] object AdoptedEpoch {
       s"the epoch before ended at $committed, and the tasks of this one began at $began.",
       StartAgain)
   }
+
+  private def requireState(ran: StateStoreWriter, official: StateStoreWriter): Unit = {
+    val state = official.getStateInfo
+    val committed = state.stateStoreCkptIds.fold(Seq.empty[Seq[String]])(_.toSeq.map(_.toSeq))
+    val bases = ran.checkpointInfoAccumulator.value.asScala.toSeq.map { info =>
+      StateBase(info.partitionId, info.batchVersion - 1, info.baseStateStoreCkptId.fold(Seq.empty[String])(_.toSeq))
+    }
+    requireSameState(state.operatorId, bases, state.storeVersion, committed)
+  }
+
+  /**
+   * @param bases     what the state of each partition was computed from
+   * @param version   which it should have been
+   * @param committed by partition, the checkpoints of that version
+   */
+  private[overlap] def requireSameState(
+      operator: Long,
+      bases: Seq[StateBase],
+      version: Long,
+      committed: Seq[Seq[String]]): Unit = {
+    val expected = committed.zipWithIndex.map { case (checkpoint, partition) =>
+      StateBase(partition, version, checkpoint)
+    }
+    val found = bases.sortBy(_.partition)
+    // Without a checkpoint there is nothing to compare, so it is not taken on trust either.
+    if (committed.isEmpty || committed.exists(_.isEmpty) || found != expected) {
+      throw new TailraceException(
+        Code,
+        s"the epoch before committed the state of operator $operator as ${expected.mkString(", ")}, and the tasks of " +
+          s"this one continued from ${found.mkString(", ")}.",
+        StartAgain)
+    }
+  }
 }
+
+/** The state of a partition that an epoch began with. */
+private[overlap] final case class StateBase(partition: Int, version: Long, checkpoint: Seq[String])

@@ -16,6 +16,9 @@ object HandOverKey {
   /** The open reader of a source partition. */
   final case class Reader(source: Int, topic: String, partition: Int) extends HandOverKey
 
+  /** The checkpoint that a task of a stateful operator has committed. */
+  final case class State(operator: Long, partition: Int) extends HandOverKey
+
   /** That the sink has been given every row of a task of the last stage. */
   final case class Output(task: Int) extends HandOverKey
 }

@@ -2,8 +2,9 @@ package org.apache.spark.sql.tailrace.epoch.rules
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochRule, Overlap}
-import org.apache.spark.sql.tailrace.epoch.overlap.{KeepOrderExec, OverlappedWriteExec}
+import org.apache.spark.sql.tailrace.epoch.overlap.{HandOverStateExec, KeepOrderExec, OverlappedWriteExec}
 
 /** Lets the next epoch begin while the tasks of this one still run. */
 object OverlapEpochs extends EpochRule {
@@ -13,7 +14,7 @@ object OverlapEpochs extends EpochRule {
   }
 
   private def overlapped(write: WriteToDataSourceV2Exec, overlap: Overlap): SparkPlan = {
-    val query = KeepOrderExec(write.query, overlap)
+    val query = KeepOrderExec(handingOverState(write.query, overlap), overlap)
     val result = new OverlappedWriteExec(
       write.batchWrite,
       write.refreshCache,
@@ -23,5 +24,9 @@ object OverlapEpochs extends EpochRule {
       overlap)
     result.copyTagsFrom(write)
     result
+  }
+
+  private def handingOverState(plan: SparkPlan, overlap: Overlap): SparkPlan = plan.transformUp {
+    case operator: StateStoreWriter => HandOverStateExec(operator, overlap)
   }
 }

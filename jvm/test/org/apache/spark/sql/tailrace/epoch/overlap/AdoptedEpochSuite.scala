@@ -28,4 +28,34 @@ class AdoptedEpochSuite extends munit.FunSuite {
       assertEquals(refused.getCondition, Code)
     }
   }
+
+  private val committed = Seq(Seq("a"), Seq("b"))
+  private val continued = Seq(StateBase(0, 7, Seq("a")), StateBase(1, 7, Seq("b")))
+
+  test("the state of an epoch continues from the checkpoints of the one before, in whichever order tasks end") {
+    AdoptedEpoch.requireSameState(0, continued, 7, committed)
+    AdoptedEpoch.requireSameState(0, continued.reverse, 7, committed)
+  }
+
+  test("other state fails the query") {
+    val (first, second) = (continued.head, continued(1))
+    Seq(
+      "another checkpoint" -> Seq(first, second.copy(checkpoint = Seq("c"))),
+      "no checkpoint" -> Seq(first, second.copy(checkpoint = Nil)),
+      "an older version" -> Seq(first, second.copy(version = 6)),
+      "a partition is missing" -> Seq(first),
+      "a partition was committed twice" -> Seq(first, first, second),
+      "a partition too many" -> (continued :+ StateBase(2, 7, Seq("c"))),
+      "checkpoints of other partitions" -> Seq(first.copy(checkpoint = Seq("b")), second.copy(checkpoint = Seq("a")))
+    ).foreach { case (what, bases) =>
+      assertEquals(refusal(AdoptedEpoch.requireSameState(0, bases, 7, committed)), Code, what)
+    }
+  }
+
+  test("nothing is taken on trust where Spark has no checkpoint") {
+    assertEquals(refusal(AdoptedEpoch.requireSameState(0, Nil, 7, Nil)), Code)
+    assertEquals(refusal(AdoptedEpoch.requireSameState(0, Seq(StateBase(0, 7, Nil)), 7, Seq(Nil))), Code)
+  }
+
+  private def refusal(body: => Any): String = intercept[TailraceException](body).getCondition
 }
