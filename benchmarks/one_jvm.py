@@ -42,6 +42,7 @@ class Work:
     warm_up_epochs: int = 12
     preloaded: str | None = None
     preloaded_rows: int = 0
+    slots: int = 2 * PARTITIONS + 1
 
 
 def stateless(rows: DataFrame) -> DataFrame:
@@ -82,7 +83,7 @@ def in_a_jvm(work: Any, module: str = __spec__.name) -> Iterator[dict[str, Any]]
 
 
 def session(work: Work) -> SparkSession:
-    builder = SparkSession.builder.master(f"local[{2 * PARTITIONS + 1}]")
+    builder = SparkSession.builder.master(f"local[{work.slots}]")
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -12,16 +12,18 @@ import statistics
 from typing import Any
 
 import tailrace
-from benchmarks.common import print_table, spread
+from benchmarks.common import PARTITIONS, print_table, spread
 from benchmarks.one_jvm import in_a_jvm
 from benchmarks.overlap_turns import ON, Turns
 from tailrace.loadtest.machine import describe_machine
 from tailrace.loadtest.report import LABELS
 
-STATELESS, PYTHON = "stateless", "python udf"
+STATELESS, PYTHON, AGGREGATION = "stateless", "python udf", "keyed aggregation"
 WARM_UP_EPOCHS = 40
 # Of the silence in the middle of an epoch.
 BAR = 1.5
+# With state, the rows after a boundary wait for those before it.
+STATE_BAR_MS = 30
 
 
 def main() -> None:
@@ -31,14 +33,16 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--warm-up", type=int, default=WARM_UP_EPOCHS, help="short epochs before the first turn")
-    parser.add_argument("--query", action="append", choices=(STATELESS, PYTHON))
+    parser.add_argument("--query", action="append", choices=(STATELESS, PYTHON, AGGREGATION))
     options = parser.parse_args()
     with tailrace.EmbeddedKafka() as kafka:
         work = Turns(
             kafka.bootstrap_servers,
-            tuple(options.query or (STATELESS, PYTHON)),
+            tuple(options.query or (STATELESS, PYTHON, AGGREGATION)),
             # The short epochs of the warm-up overlap too.
             settings={"spark.tailrace.testing.overlapShortestMs": "1000"},
+            # For two stages in two epochs at once.
+            slots=4 * PARTITIONS + 1,
             epoch_s=options.epoch,
             seconds=options.seconds,
             rate=options.rate,
@@ -81,17 +85,21 @@ def print_turns(turns: list[dict[str, Any]]) -> None:
 
 
 def print_bars(turns: list[dict[str, Any]]) -> None:
-    def median(query: str, figure: str) -> float:
-        found = [one for turn in turns if (turn["query"], turn["overlap"]) == (query, ON) for one in turn[figure]]
+    def median(query: str, overlap: str, figure: str) -> float:
+        found = [one for turn in turns if (turn["query"], turn["overlap"]) == (query, overlap) for one in turn[figure]]
         return float(statistics.median(found))
 
-    ratios = {
-        query: median(query, "pauses_ms") / median(query, "control_ms")
-        for query in dict.fromkeys(turn["query"] for turn in turns)
-    }
+    rows: list[tuple[str, float, float]] = []
+    for query in dict.fromkeys(turn["query"] for turn in turns):
+        silence_ms = median(query, ON, "pauses_ms")
+        if query == AGGREGATION:
+            rows.append((f"{query}: silence at boundaries, ms", silence_ms, STATE_BAR_MS))
+        else:
+            ratio = silence_ms / median(query, ON, "control_ms")
+            rows.append((f"{query}: silence at boundaries / in the middle of epochs", ratio, BAR))
     print_table(
-        ["silence at boundaries / in the middle of epochs", "measured", "bar", ""],
-        ([query, f"{ratio:.2f}", f"≤ {BAR}", "holds" if ratio <= BAR else "missed"] for query, ratio in ratios.items()),
+        ["", "measured", "bar", ""],
+        ([what, f"{value:.2f}", f"≤ {bar}", "holds" if value <= bar else "missed"] for what, value, bar in rows),
     )
 
 
