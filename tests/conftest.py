@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tailrace
-from tailrace import EmbeddedKafka
+from tailrace import EmbeddedKafka, EmbeddedPostgres
 from tests.helpers import quick_jvm
 from tests.helpers.pipeline import Pipeline
 
@@ -44,12 +44,20 @@ def kafka() -> Iterator[EmbeddedKafka]:
         yield broker
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres() as server:
+        yield server
+
+
 @pytest.fixture(scope="module")
 def new_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., SparkSession]]:
     """Starts a configured session on a master; the last one is stopped when the module ends."""
     started: list[SparkSession] = []
 
-    def start(master: str, settings: dict[str, str] | None = None) -> SparkSession:
+    def start(
+        master: str, settings: dict[str, str] | None = None, *, postgresql_driver: bool = False
+    ) -> SparkSession:
         while started:
             started.pop().stop()
         # One folder for all: a JVM remembers the first one that it was given.
@@ -66,7 +74,7 @@ def new_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[.
         )
         for key, value in (settings or {}).items():
             builder = builder.config(key, value)
-        spark = tailrace.configure(builder).getOrCreate()
+        spark = tailrace.configure(builder, postgresql_driver=postgresql_driver).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
         started.append(spark)
         return spark

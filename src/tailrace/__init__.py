@@ -8,12 +8,14 @@ from tailrace.explain.explain import explain
 from tailrace.functions import drop_duplicates, session_status
 from tailrace.kafka import EmbeddedKafka
 from tailrace.monitor import latency, measure
+from tailrace.postgres import EmbeddedPostgres
 from tailrace.session import configure
 from tailrace.size.size import size
 from tailrace.supervise.drain import drain
 
 __all__ = [
     "EmbeddedKafka",
+    "EmbeddedPostgres",
     "TailraceError",
     "__version__",
     "check",

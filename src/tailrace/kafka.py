@@ -2,6 +2,6 @@
 
 from tailrace._broker.admin import create_topics, delete_topics, require_broker
 from tailrace._broker.embedded import EmbeddedKafka
-from tailrace._broker.ports import free_port
+from tailrace._process.ports import free_port
 
 __all__ = ["EmbeddedKafka", "create_topics", "delete_topics", "free_port", "require_broker"]

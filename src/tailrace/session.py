@@ -15,7 +15,9 @@ from tailrace.supervise.run_folder import is_supervised, report_exit
 from tailrace.supervise.warm_workers import warm_workers
 
 
-def configure(builder: SparkSession.Builder, *, kafka_connector: bool = True) -> SparkSession.Builder:
+def configure(
+    builder: SparkSession.Builder, *, kafka_connector: bool = True, postgresql_driver: bool = False
+) -> SparkSession.Builder:
     """Add the Tailrace plugin, the Kafka connector and the real-time defaults to a session builder.
 
         spark = tailrace.configure(SparkSession.builder.master("local[8]")).getOrCreate()
@@ -27,8 +29,11 @@ def configure(builder: SparkSession.Builder, *, kafka_connector: bool = True) ->
     :param builder: the session builder to complete. What is set on it afterwards still counts.
     :param kafka_connector: add the jars of Spark's Kafka source and sink. They are not added if the user already names
         a `spark-sql-kafka` jar or package.
+    :param postgresql_driver: add the jar of PostgreSQL's JDBC driver, for the sink `tailrace-postgresql`.
     """
-    return RealTimeBuilder.completing(builder, kafka_connector=kafka_connector, on_session=_prepare)
+    return RealTimeBuilder.completing(
+        builder, kafka_connector=kafka_connector, postgresql_driver=postgresql_driver, on_session=_prepare
+    )
 
 
 def _prepare(session: SparkSession) -> None:

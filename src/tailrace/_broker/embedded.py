@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tailrace._broker.admin import create_topics
 from tailrace._broker.launch import READY_WITHIN_S, launch, wait_until_ready
-from tailrace._broker.ports import HOST, free_port, refuse_taken_port
+from tailrace._process.ports import HOST, free_port, refuse_taken_port
 from tailrace._broker.properties import Listener, write_properties
 from tailrace._process.owner_pipe import end_owned_process
 from tailrace._process.paths import log_file

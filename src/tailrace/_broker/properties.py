@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tailrace._broker.ports import HOST
+from tailrace._process.ports import HOST
 
 
 @dataclass(frozen=True)

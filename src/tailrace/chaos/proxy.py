@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any
 
-from tailrace._broker.ports import HOST
+from tailrace._process.ports import HOST
 
 CHUNK = 64 * 1024
 

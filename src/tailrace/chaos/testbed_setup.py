@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tailrace._broker.ports import HOST
+from tailrace._process.ports import HOST
 from tailrace._spark import maven
 from tailrace.chaos._events import Event
 from tailrace.chaos._settings import DriverSettings, checkpoint_of

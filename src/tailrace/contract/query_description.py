@@ -167,6 +167,8 @@ class WriterDescription:
     options: Mapping[str, str]
     sink: SinkDescription
     error_policy_problems: tuple[PluginRefusal, ...]
+    output_problems: tuple[PluginRefusal, ...]
+    """Why the sink could not write to its output, for sinks that look at it before the start."""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,10 @@ object Sinks {
       "tailrace-kafka",
       "org.apache.spark.sql.tailrace.sink.kafka.TailraceKafkaTable",
       "Kafka, each row once, also after a failure."),
+    yes(
+      "tailrace-postgresql",
+      "org.apache.spark.sql.tailrace.sink.postgresql.TailracePostgresqlTable",
+      "PostgreSQL, appended or upserted, each row once, also after a failure."),
     PythonForeach,
     JvmForeach,
     yes("console", s"$Streaming.ConsoleTable$$", "prints at epoch boundaries.").overlapping,

@@ -23,6 +23,8 @@ RULES: tuple[Rule, ...] = (
     sinks.unsupported,
     sinks.output_mode,
     sinks.no_row_identity,
+    sinks.matches_to_postgresql,
+    sinks.output_problems,
     sinks.kafka_columns,
     sinks.lingers,
     sinks.error_policy,

@@ -43,6 +43,8 @@ def guarantee_of(facts: Facts) -> str:
 
 
 def _exactly_once(facts: Facts, lost: str) -> str:
+    if facts.writer is not None and facts.writer.format == "tailrace-postgresql":
+        return _exactly_once_in_table(facts, lost)
     seen = "" if facts.sink_option("transactionInterval") is None else ", for consumers that read committed records"
     zombies = (
         ""
@@ -56,6 +58,14 @@ def _exactly_once(facts: Facts, lost: str) -> str:
     elif facts.stateful:
         once += " What the state has counted stays counted once (an update can be corrected: docs/guide/guarantees.md)."
     return once + zombies
+
+
+def _exactly_once_in_table(facts: Facts, lost: str) -> str:
+    how = "each row replaces the one with its key" if facts.sink_option("keyColumns") else "each row is appended once"
+    once = f"Exactly once: {lost}, and {how}, even after a failure or a stop. A newer run shuts out older ones."
+    if facts.stateful:
+        once += " Updates of a key do not step back (conditions: docs/guide/guarantees.md)."
+    return once
 
 
 def micro_batch_would_do(facts: Facts) -> Iterator[Finding]:

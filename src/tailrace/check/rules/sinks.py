@@ -10,7 +10,7 @@ from tailrace.contract.query_description import StateDescription
 
 # Kafka's producer waits that long by default for more records to send along.
 DEFAULT_LINGER_MS = 5
-EXACTLY_ONCE = ("tailrace-kafka",)
+EXACTLY_ONCE = ("tailrace-kafka", "tailrace-postgresql")
 KAFKA_SINKS = ("kafka", "tailrace-kafka")
 KAFKA_TYPES = {"key": ("STRING", "BINARY"), "value": ("STRING", "BINARY"), "topic": ("STRING",), "partition": ("INT",)}
 
@@ -78,6 +78,24 @@ def no_row_identity(facts: Facts) -> Iterator[Finding]:
         return
     for found in facts.described.identity_obstacles:
         yield blocking(found.code, found.title, found.problem, found.fix, found.line)
+
+
+def matches_to_postgresql(facts: Facts) -> Iterator[Finding]:
+    if facts.writer is not None and facts.writer.format == "tailrace-postgresql" and facts.described.stream_joins:
+        yield blocking(
+            "TAILRACE_NO_ROW_IDENTITY",
+            "sink tailrace-postgresql",
+            "tailrace-postgresql does not recognize the matches of two streams after a replay.",
+            'write the matches to a topic with format("tailrace-kafka"), and from there to PostgreSQL with a second '
+            "query.",
+            facts.described.stream_joins[0].line,
+        )
+
+
+def output_problems(facts: Facts) -> Iterator[Finding]:
+    """What the sink found in its output: the server, the table, its columns, its key, the user's rights."""
+    for found in facts.writer.output_problems if facts.writer else ():
+        yield blocking(found.code, found.title, found.problem, found.fix)
 
 
 def kafka_columns(facts: Facts) -> Iterator[Finding]:

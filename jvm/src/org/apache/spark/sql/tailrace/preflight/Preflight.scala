@@ -2,6 +2,7 @@ package org.apache.spark.sql.tailrace.preflight
 
 import java.util.Locale
 
+import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import org.apache.spark.sql.SparkSession
@@ -21,6 +22,8 @@ import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.internals.StreamWriterFields
 import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, Refusal, SessionWindows}
 import org.apache.spark.sql.tailrace.sink.identity.{MatchIdentity, MatchObstacle, NoRowIdentity}
+import org.apache.spark.sql.tailrace.sink.postgresql.{TableCheck, TailracePostgresql}
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import tailrace.contract.JsonEncoder
 import tailrace.support.{Operators, Support, Unsupported}
@@ -37,8 +40,17 @@ object Preflight {
     val checkpoint = Checkpoint.of(fields.dataset.sparkSession, fields.options)
     val written = describe(fields.format, fields.outputMode, fields.trigger, fields.options, fields.sink)
     val described = describe(fields.dataset, epochOf(fields.trigger, epochMs), sampleMs, checkpoint)
-    JsonEncoder.encode(described.copy(writer = Some(written)))
+    JsonEncoder.encode(described.copy(writer = Some(written.copy(outputProblems = outputProblems(fields)))))
   }
+
+  /** What is wrong with the table of a sink that has one. Nothing is written. */
+  private def outputProblems(fields: WriterFields): Seq[PluginRefusal] =
+    if (fields.format.toLowerCase(Locale.ROOT) != TailracePostgresql.Format) Nil
+    else {
+      val options = new CaseInsensitiveStringMap(fields.options.asJava)
+      TableCheck.problems(options, fields.dataset.schema).map(found =>
+        PluginRefusal(found.code, s"sink ${fields.format}", found.problem, found.fix, None))
+    }
 
   /** Describes a running query as if it were started in Real-Time Mode next time. */
   def ofRunning(query: StreamingQueryWrapper, epochMs: Long, sampleMs: Long): String = {
@@ -55,7 +67,7 @@ object Preflight {
   def isRealTime(writer: DataStreamWriter[_]): Boolean =
     StreamWriterFields.triggerOf(writer).isInstanceOf[RealTimeTrigger]
 
-  def optionsOf(writer: DataStreamWriter[_]): String = JsonEncoder.encode(new WriterFields(writer).options)
+  def optionsOf(writer: DataStreamWriter[_]): String = JsonEncoder.encode(withoutSecrets(new WriterFields(writer).options))
 
   /** The settings of a session. It begins with those of its application, from the builder and spark-submit. */
   def settingsOf(session: SparkSession): String = JsonEncoder.encode(session.conf.getAll)
@@ -129,12 +141,17 @@ object Preflight {
       format,
       outputMode.toString.toLowerCase(Locale.ROOT),
       describe(trigger),
-      options,
+      withoutSecrets(options),
       Refusal.ofSink(sink).fold(SinkDescription(sink.name, supported = true, "", "")) { refusal =>
         SinkDescription(sink.name, supported = false, refusal.problem, refusal.fix)
       },
       ErrorPolicy.problemsIn(CaseInsensitiveMap(options)).map(found =>
-        PluginRefusal(found.code, "errors", found.problem, found.fix, None)))
+        PluginRefusal(found.code, "errors", found.problem, found.fix, None)),
+      outputProblems = Nil)
+
+  /** What leaves the JVM may be printed. */
+  private def withoutSecrets(options: Map[String, String]): Map[String, String] =
+    options.filterNot { case (key, _) => key.equalsIgnoreCase("password") }
 
   /** Why an exactly-once sink could not recognize the query's rows after a failure. */
   private def identityObstacles(query: LogicalPlan, sources: Map[LogicalPlan, Source]): Seq[PluginRefusal] = {

@@ -117,10 +117,12 @@ private[tailrace] final case class TriggerDescription(realTimeMs: Option[Long], 
 /** `problem` and `fix` are empty for a supported sink. */
 private[tailrace] final case class SinkDescription(name: String, supported: Boolean, problem: String, fix: String)
 
+/** @param outputProblems why the sink could not write to its output, for sinks that look at it before the start */
 private[tailrace] final case class WriterDescription(
     format: String,
     outputMode: String,
     trigger: TriggerDescription,
     options: Map[String, String],
     sink: SinkDescription,
-    errorPolicyProblems: Seq[PluginRefusal])
+    errorPolicyProblems: Seq[PluginRefusal],
+    outputProblems: Seq[PluginRefusal])

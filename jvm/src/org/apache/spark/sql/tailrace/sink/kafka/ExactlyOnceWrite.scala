@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactor
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.internals.kafka.Producers
 import org.apache.spark.sql.tailrace.origin.SourceScans
-import org.apache.spark.sql.tailrace.sink.{ExactlyOnceSink, PreparedSink, SinkCounts, SinkEpoch}
+import org.apache.spark.sql.tailrace.sink.{ExactlyOnceSink, PreparedSink, SinkCounts, SinkEpoch, SourceEnds}
 import org.apache.spark.sql.tailrace.sink.dedup.{DeduplicationStrategy, WrittenRows}
 import org.apache.spark.sql.tailrace.sink.identity.{NoRowIdentity, PlanIdentity, QueryFingerprint}
 import org.apache.spark.sql.tailrace.sink.kafka.Offsets.NoOutput

@@ -1,0 +1,84 @@
+package org.apache.spark.sql.tailrace.sink.postgresql
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.tailrace.origin.{RowId, SourcePartition}
+import org.apache.spark.sql.tailrace.sink.dedup.{OutputPosition, WriterMark, WrittenRow}
+
+/** What identifies a row that was written. */
+private[postgresql] trait JournalRow {
+  def source: SourcePartition
+  def row: RowId
+  def keyHash: Long
+  def contentHash: Long
+}
+
+/**
+ * The rows of a transaction in a few bytes each: a version, the source partitions that occur, and for each row the
+ * index of its partition, offset, path, ordinal and two hashes.
+ */
+private[postgresql] object JournalCodec {
+  private val Version = 1
+  private val RowBytes = 40
+
+  def encode(rows: Seq[JournalRow]): Array[Byte] = {
+    val bytes = new ByteArrayOutputStream(64 + RowBytes * rows.length)
+    val out = new DataOutputStream(bytes)
+    val sources = rows.map(_.source).distinct
+    out.writeByte(Version)
+    out.writeInt(sources.length)
+    sources.foreach { at =>
+      out.writeInt(at.source)
+      out.writeUTF(at.topic)
+      out.writeInt(at.partition)
+    }
+    val index = sources.zipWithIndex.toMap
+    out.writeInt(rows.length)
+    rows.foreach { row =>
+      out.writeInt(index(row.source))
+      out.writeLong(row.row.offset)
+      out.writeLong(row.row.path)
+      out.writeInt(row.row.ordinal)
+      out.writeLong(row.keyHash)
+      out.writeLong(row.contentHash)
+    }
+    bytes.toByteArray
+  }
+
+  def decode(bytes: Array[Byte]): Seq[JournalRow] = {
+    val in = new DataInputStream(new ByteArrayInputStream(bytes))
+    val version = in.readByte().toInt
+    require(version == Version, s"the journal was written by another version of Tailrace ($version)")
+    val sources = Seq.fill(in.readInt())(SourcePartition(in.readInt(), in.readUTF(), in.readInt())).toIndexedSeq
+    Seq.fill(in.readInt())(Decoded(
+      sources(in.readInt()),
+      RowId(in.readLong(), in.readLong(), in.readInt()),
+      in.readLong(),
+      in.readLong()))
+  }
+
+  private final case class Decoded(source: SourcePartition, row: RowId, keyHash: Long, contentHash: Long)
+      extends JournalRow
+}
+
+/** Collects the rows of a journal that is read in the order of writing. */
+private[postgresql] final class JournalReader(query: String, target: Long) {
+  private val found = mutable.ArrayBuffer.empty[WrittenRow]
+  private val table = target.toString
+
+  def rows: Seq[WrittenRow] = found.toSeq
+
+  def add(task: Int, run: Long, bytes: Array[Byte]): Unit = JournalCodec.decode(bytes).foreach { read =>
+    val sequence = found.length.toLong
+    found += WrittenRow(
+      read.source,
+      read.row,
+      WriterMark(query, run.toInt, task, sequence),
+      read.keyHash,
+      read.contentHash,
+      contentId = None,
+      OutputPosition(table, partition = 0, sequence))
+  }
+}
