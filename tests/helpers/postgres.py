@@ -34,10 +34,10 @@ class Table:
     def ids(self) -> list[int]:
         return sorted(int(row[0] or 0) for row in self.select("id"))
 
-    def transactions(self, query_id: str) -> list[int]:
-        """How many rows each transaction of the open epoch wrote."""
-        rows = self.postgres.execute(f"SELECT get_byte(rows, 0), length(rows) FROM tailrace_journal WHERE query = '{query_id}'")
-        return [int(row[1] or 0) for row in rows]
+    def transactions(self, query: StreamingQuery) -> int:
+        """How many transactions the journal holds: those of the open epoch."""
+        [[count]] = self.postgres.execute(f"SELECT count(*) FROM tailrace_journal WHERE query = '{query.id}'")
+        return int(count or 0)
 
     def writer(self, pipeline: Pipeline, query: DataFrame, **options: str) -> DataStreamWriter:
         writer = (
