@@ -102,6 +102,21 @@ def test_rows_survive_a_server_that_restarts(pipeline: Pipeline, postgres: Embed
     assert table.ids() == list(range(load.sent))
 
 
+def test_a_newer_run_shuts_out_an_older_one(pipeline: Pipeline, postgres: EmbeddedPostgres) -> None:
+    table = Table(postgres, "id bigint")
+    rows = pipeline.rows().select("id")
+    older = table.writer(pipeline, rows).trigger(realTime="10 minutes").start()  # type: ignore[call-overload]
+    pipeline.send(range(10))
+    until(lambda: len(table.ids()) == 10, "the first rows", within_s=SOON_S)
+    # As a run on another machine claims the output. Spark itself refuses a second run within a session.
+    of_query = f"WHERE query = '{older.id}'"
+    postgres.execute(f"UPDATE tailrace_runs SET run = run + 1 {of_query}; DELETE FROM tailrace_writers {of_query}")
+    pipeline.send(range(10, 20))
+    failure = until(older.exception, "it ends", within_s=SOON_S)
+    assert "[TAILRACE_NEWER_RUN]" in str(failure)
+    assert table.ids() == list(range(10)), "a run that was shut out has written"
+
+
 def test_the_journal_is_shortened(pipeline: Pipeline, postgres: EmbeddedPostgres) -> None:
     table = Table(postgres, "id bigint")
     with table.running(pipeline, pipeline.rows().select("id"), epoch="5 seconds") as query:

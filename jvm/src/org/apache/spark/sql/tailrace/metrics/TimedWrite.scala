@@ -1,5 +1,7 @@
 package org.apache.spark.sql.tailrace.metrics
 
+import java.util.{Iterator => JIterator}
+
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
@@ -65,6 +67,11 @@ private final class TimedWriter(
     } else {
       probe.delivered(series, recordedAt, now, weight)
     }
+  }
+
+  override def writeAll(rows: JIterator[InternalRow]): Unit = writer match {
+    case background: FailsInBackground => background.guarded(super.writeAll(rows))
+    case _ => super.writeAll(rows)
   }
 
   override def commit(): WriterCommitMessage = writer.commit()

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.tailrace.sink.postgresql
 
 import java.time.ZoneId
+import java.util.{Iterator => JIterator}
 
 import org.apache.kafka.clients.producer.Callback
 
@@ -11,7 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjecti
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
 import org.apache.spark.sql.tailrace.errors.{BadRecordHandler, ErrorPolicy}
-import org.apache.spark.sql.tailrace.metrics.ReportsAcknowledgements
+import org.apache.spark.sql.tailrace.metrics.{FailsInBackground, ReportsAcknowledgements}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, Ordinals, RowId, SourcePartition}
 import org.apache.spark.sql.tailrace.sink.SinkCounts
 import org.apache.spark.sql.tailrace.sink.dedup._
@@ -76,7 +77,8 @@ private[postgresql] object EpochCounts {
 /** Writes the rows of a task to PostgreSQL, except those that the deduplicator drops. */
 private[postgresql] final class PostgresqlWriter(epoch: EpochWriter, task: Int, epochId: Long)
     extends DataWriter[InternalRow]
-    with ReportsAcknowledgements {
+    with ReportsAcknowledgements
+    with FailsInBackground {
   private val target = epoch.target
   private val current = CurrentRow.ofThisTask()
   private val ordinals = new Ordinals(current)
@@ -105,8 +107,11 @@ private[postgresql] final class PostgresqlWriter(epoch: EpochWriter, task: Int, 
     (Deduplicator.byOrigin[OutgoingRow](epoch.strategy, written, task, epoch.isSameQuery), sequence)
   }
 
+  override def backgroundFailure: Option[Throwable] = sender.failure
+
+  override def writeAll(rows: JIterator[InternalRow]): Unit = guarded(super.writeAll(rows))
+
   override def write(row: InternalRow): Unit = {
-    sender.check()
     val isOfRecord = current.partitionIndex >= 0 && current.offset >= 0
     val outgoing =
       if (isOfRecord) {

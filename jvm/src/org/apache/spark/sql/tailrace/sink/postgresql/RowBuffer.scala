@@ -71,7 +71,7 @@ private[postgresql] final class RowBuffer[R](maxRows: Int, maxBytes: Long, sizeO
     notifyAll()
   }
 
-  def rethrow(): Unit = synchronized(if (failure != null) {
-    throw failure
-  })
+  def failed: Option[Throwable] = synchronized(Option(failure))
+
+  def rethrow(): Unit = failed.foreach(throw _)
 }

@@ -51,6 +51,8 @@ private[postgresql] final class TransactionSender(
   // Counts all transactions of the task in this epoch.
   private var sequence = started
   @volatile private var rejectedRows = 0L
+  // Null when the task no longer waits for rows.
+  private var task = Thread.currentThread()
 
   private val thread = new Thread(() => run(), s"tailrace-postgresql-${writer.task}")
   thread.setDaemon(true)
@@ -63,11 +65,11 @@ private[postgresql] final class TransactionSender(
   /** Waits if too many rows are on their way. Throws if rows could not be written. */
   def send(row: PendingRow): Unit = buffer.put(row)
 
-  /** Throws if rows could not be written. */
-  def check(): Unit = buffer.rethrow()
+  def failure: Option[Throwable] = buffer.failed
 
   /** Returns when all rows have been committed, and keeps the connection for the next epoch. */
   def finish(): Unit = {
+    leaveTaskAlone()
     buffer.awaitWritten()
     buffer.end()
     thread.join()
@@ -76,6 +78,7 @@ private[postgresql] final class TransactionSender(
 
   /** Gives up the rows that have not been committed. What is under way may still be. */
   def abandon(): Unit = {
+    leaveTaskAlone()
     val interrupted = Thread.interrupted()
     buffer.end()
     stopping.countDown()
@@ -98,9 +101,18 @@ private[postgresql] final class TransactionSender(
         buffer.written()
       }
     catch {
-      case failure: SQLException => buffer.fail(SqlErrors.refused(options.server, failure))
-      case failure: Throwable => buffer.fail(failure)
+      case failure: SQLException => fail(SqlErrors.refused(options.server, failure))
+      case failure: Throwable => fail(failure)
     }
+
+  private def fail(reason: Throwable): Unit = {
+    buffer.fail(reason)
+    synchronized(Option(task).foreach(_.interrupt()))
+  }
+
+  private def leaveTaskAlone(): Unit = synchronized {
+    task = null
+  }
 
   /** Writes the rows without those that PostgreSQL rejects. */
   private def write(batch: Seq[PendingRow]): Unit =
