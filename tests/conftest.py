@@ -55,9 +55,7 @@ def new_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[.
     """Starts a configured session on a master; the last one is stopped when the module ends."""
     started: list[SparkSession] = []
 
-    def start(
-        master: str, settings: dict[str, str] | None = None, *, postgresql_driver: bool = False
-    ) -> SparkSession:
+    def start(master: str, settings: dict[str, str] | None = None, *, postgresql_driver: bool = False) -> SparkSession:
         while started:
             started.pop().stop()
         # One folder for all: a JVM remembers the first one that it was given.

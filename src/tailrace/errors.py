@@ -139,6 +139,8 @@ class InstallationError(TailraceError):
             "TAILRACE_JAR_CHANGED",
             "TAILRACE_JAVA_MISSING",
             "TAILRACE_JAVA_TOO_OLD",
+            "TAILRACE_NO_EMBEDDED_POSTGRES",
+            "TAILRACE_NO_POSTGRESQL_DRIVER",
             "TAILRACE_PLUGIN_MISSING",
             "TAILRACE_SPARK_VERSION_MISMATCH",
             "TAILRACE_VERSION_MISMATCH",
@@ -159,7 +161,14 @@ class QueryRefusedError(TailraceError, AnalysisException, IllegalArgumentExcepti
             "TAILRACE_CHECK_FAILED",
             "TAILRACE_NOT_DETERMINISTIC",
             "TAILRACE_NO_ROW_IDENTITY",
+            "TAILRACE_POSTGRESQL_REFUSED",
+            "TAILRACE_SINK_COLUMN_MISSING",
+            "TAILRACE_SINK_COLUMN_REQUIRED",
+            "TAILRACE_SINK_COLUMN_TYPE",
+            "TAILRACE_SINK_KEY_NOT_UNIQUE",
             "TAILRACE_SINK_NEEDS_REAL_TIME",
+            "TAILRACE_SINK_RIGHTS_MISSING",
+            "TAILRACE_SINK_TABLE_MISSING",
             "TAILRACE_STATE_BEFORE_UNION",
             "TAILRACE_STATUS_WITHOUT_SESSION",
             "TAILRACE_UNSUPPORTED_OPERATOR",
@@ -171,7 +180,7 @@ class QueryRefusedError(TailraceError, AnalysisException, IllegalArgumentExcepti
 class NotReadyError(TailraceError):
     """Too early: the same call can succeed later."""
 
-    codes = frozenset({"TAILRACE_NO_FIGURES", "TAILRACE_SLOTS_NOT_RELEASED"})
+    codes = frozenset({"TAILRACE_NO_FIGURES", "TAILRACE_POSTGRESQL_UNREACHABLE", "TAILRACE_SLOTS_NOT_RELEASED"})
 
 
 class BrokerError(TailraceError):

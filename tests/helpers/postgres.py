@@ -12,6 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tailrace import EmbeddedPostgres
 from tests.helpers.pipeline import Pipeline
+from tests.helpers.waiting import until
 
 SINK = "tailrace-postgresql"
 # No test waits for its end.
@@ -33,6 +34,9 @@ class Table:
 
     def ids(self) -> list[int]:
         return sorted(int(row[0] or 0) for row in self.select("id"))
+
+    def wait_for(self, rows: int) -> None:
+        until(lambda: len(self.ids()) >= rows, f"{rows} rows", within_s=SOON_S)
 
     def transactions(self, query: StreamingQuery) -> int:
         """How many transactions the journal holds: those of the open epoch."""

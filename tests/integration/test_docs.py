@@ -21,6 +21,8 @@ NOT_CODES = {
     "TAILRACE_FLINK_CONNECTOR",
     "TAILRACE_KAFKA_BROKER",
     "TAILRACE_KAFKA_CONNECTOR",
+    "TAILRACE_POSTGRESQL_DRIVER",
+    "TAILRACE_POSTGRESQL_SERVER",
     "TAILRACE_RUN_FOLDER",
     "TAILRACE_STATE",
 }
@@ -104,7 +106,12 @@ def test_every_default_is_documented_with_its_reason() -> None:
 
 def test_the_jars_are_the_documented_ones() -> None:
     page = (ROOT / "docs/reference/configuration.md").read_text()
-    for jar_set in (maven.KAFKA_CONNECTOR, maven.KAFKA_BROKER):
+    for jar_set in (
+        maven.KAFKA_CONNECTOR,
+        maven.KAFKA_BROKER,
+        maven.POSTGRESQL_DRIVER,
+        maven.POSTGRESQL_SERVER,
+    ):
         assert f"`{jar_set.variable}`" in page
         for coordinate in jar_set.coordinates:
             assert f"`{coordinate}`" in page

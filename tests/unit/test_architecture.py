@@ -18,7 +18,7 @@ MAX_SCALA_COLUMNS = 120
 BASE = ("conf", "internals/names", "internals/kafka", "internals", "plan", "origin", "metrics", "errors")
 OPERATORS = tuple(f"operators/{name}" for name in ("input", "state", "origin", "python", "join", "session"))
 SHARED_OPERATORS = OPERATORS[:2]
-SINKS = ("sink", "sink/dedup", "sink/identity", "sink/replay", "sink/kafka")
+SINKS = ("sink", "sink/dedup", "sink/identity", "sink/replay", "sink/kafka", "sink/postgresql")
 EPOCH = ("epoch/context", "epoch/drain", "epoch/overlap", "epoch/rules", "epoch")
 
 # What each folder may import, from the bottom of the tree to its top.
@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "sink/identity": (*BASE, *SINKS[:2]),
     "sink/replay": ("origin", "sink/dedup"),
     "sink/kafka": (*BASE, *SINKS[:4]),
+    "sink/postgresql": (*BASE, *SINKS[:4]),
     **{folder: (*BASE, *OPERATORS, *SINKS, *EPOCH[:position]) for position, folder in enumerate(EPOCH)},
     "preflight": (*BASE, *OPERATORS, *SINKS, *EPOCH),
     # Nobody imports these two.

@@ -8,6 +8,7 @@ from tests.helpers.processes import run_python
 
 EXPORTED = {
     "EmbeddedKafka",
+    "EmbeddedPostgres",
     "TailraceError",
     "__version__",
     "check",

@@ -18,8 +18,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "contract"),
     ("_process",),
     ("_spark",),
-    ("_broker", "_testing", "functions", "monitor", "loadtest"),
-    ("kafka", "supervise"),
+    ("_broker", "_postgres", "_testing", "functions", "monitor", "loadtest"),
+    ("kafka", "postgres", "supervise"),
     ("check", "dashboard"),
     ("explain", "size"),
     ("session", "results"),
@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
 )
 
-PUBLIC = {"errors", "functions", "kafka", "results", "session", "testing"}
+PUBLIC = {"errors", "functions", "kafka", "postgres", "results", "session", "testing"}
 ENTRY_POINTS = {"__init__", "__main__", "_version"}
 
 

@@ -17,10 +17,10 @@ from confluent_kafka.admin import AdminClient
 
 from tailrace._broker.admin import create_topics
 from tailrace._broker.launch import launch, wait_until_ready
-from tailrace._process.ports import HOST, free_port, refuse_taken_port
 from tailrace._broker.properties import Listener, write_properties
 from tailrace._process.console import working
 from tailrace._process.paths import log_file, state_folder
+from tailrace._process.ports import HOST, free_port, refuse_taken_port
 from tailrace._process.process_table import find_process
 from tailrace._spark import maven
 from tailrace.errors import TailraceError

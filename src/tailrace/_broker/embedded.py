@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tailrace._broker.admin import create_topics
 from tailrace._broker.launch import READY_WITHIN_S, launch, wait_until_ready
-from tailrace._process.ports import HOST, free_port, refuse_taken_port
 from tailrace._broker.properties import Listener, write_properties
 from tailrace._process.owner_pipe import end_owned_process
 from tailrace._process.paths import log_file
+from tailrace._process.ports import HOST, free_port, refuse_taken_port
 from tailrace._process.temporary_folders import delete_folder, new_folder
 from tailrace._spark import maven
 from tailrace.errors import PortTakenError

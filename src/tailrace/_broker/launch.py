@@ -13,8 +13,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tailrace._broker.admin import SILENT
-from tailrace._process.ports import port_taken
 from tailrace._broker.properties import properties_file
+from tailrace._process.ports import port_taken
 from tailrace._spark.java import require_java
 from tailrace._spark.plugin import plugin_jar, spark_jars
 from tailrace.errors import BrokerError

@@ -28,7 +28,8 @@ def _server_for_this_machine() -> maven.JarSet:
     if platform.system() != "Linux" or platform.machine() not in ("x86_64", "AMD64"):
         raise TailraceError(
             "TAILRACE_NO_EMBEDDED_POSTGRES",
-            f"there is no embedded PostgreSQL for {platform.system()} on {platform.machine()}, only for Linux on x86_64.",
+            f"there is no embedded PostgreSQL for {platform.system()} on {platform.machine()}, only for Linux on "
+            "x86_64.",
             "use a server of your own, and give its address to the sink in the option url.",
         )
     return maven.POSTGRESQL_SERVER

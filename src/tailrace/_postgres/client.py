@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from pathlib import Path
+from typing import BinaryIO
 
 from tailrace.errors import TailraceError
 
@@ -26,7 +27,7 @@ def run(socket_file: Path, user: str, database: str, sql: str) -> list[tuple[str
             return _read_until_ready(answers)
 
 
-def _read_until_ready(answers: socket.SocketIO) -> list[tuple[str | None, ...]]:  # type: ignore[name-defined]
+def _read_until_ready(answers: BinaryIO) -> list[tuple[str | None, ...]]:
     rows: list[tuple[str | None, ...]] = []
     problem = None
     while True:
@@ -38,7 +39,7 @@ def _read_until_ready(answers: socket.SocketIO) -> list[tuple[str | None, ...]]:
         if kind == b"D":
             rows.append(_values(body))
         elif kind == b"E":
-            fields = dict((field[:1], field[1:]) for field in body.rstrip(b"\0").split(b"\0"))
+            fields = {field[:1]: field[1:] for field in body.rstrip(b"\0").split(b"\0")}
             problem = fields.get(b"M", b"").decode(errors="replace")
             if fields.get(b"S") == b"FATAL":
                 raise ConnectionError(problem)

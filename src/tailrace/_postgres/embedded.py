@@ -32,7 +32,7 @@ class EmbeddedPostgres:
 
         with EmbeddedPostgres() as postgres:
             postgres.execute("CREATE TABLE decisions (id bigint PRIMARY KEY, approved boolean)")
-            ...  # .option("url", postgres.url).option("user", postgres.user).option("passwordFile", postgres.password_file)
+            ...  # give the sink postgres.url, postgres.user and postgres.password_file
 
     The server listens on 127.0.0.1 and asks for a password that is made for it. Its data lives in a private temporary
     folder and is deleted when it stops. It stops with the process that started it, even if that process is killed with
@@ -129,11 +129,13 @@ class EmbeddedPostgres:
         return self._run(self.database, sql)
 
     def _run(self, database: str, sql: str) -> list[tuple[str | None, ...]]:
-        assert self._server is not None and self.port is not None, "the server has not been started"
+        assert self._server is not None, "the server has not been started"
+        assert self.port is not None
         return client.run(self._server.socket_file(self.port), self.user, database, sql)
 
     def _launch(self, server: ServerFolder) -> None:
-        assert self.port is not None and self.log is not None
+        assert self.port is not None
+        assert self.log is not None
         for _ in range(LAUNCH_ATTEMPTS):
             self._process = server.launch(self.log)
             try:

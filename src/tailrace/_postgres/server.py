@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 from tailrace._process.owner_pipe import guarded
 from tailrace._process.paths import write_private
@@ -120,7 +121,7 @@ class ServerFolder:
     def program(self, name: str) -> str:
         return str(self._programs / "bin" / name)
 
-    def as_owner(self) -> dict[str, object]:
+    def as_owner(self) -> dict[str, Any]:
         if self.owner is None:
             return {}
         return {"user": self.owner.pw_uid, "group": self.owner.pw_gid, "extra_groups": []}

@@ -69,7 +69,9 @@ def _guard(user: str, command: list[str]) -> int:
         # command would inherit.
         signal.signal(sign, lambda _number, _frame: None)
     on_owner_exit(lambda: os.killpg(0, signal.SIGKILL))
-    other: dict[str, Any] = {"user": int(user), "group": pwd.getpwuid(int(user)).pw_gid, "extra_groups": []} if user else {}
+    other: dict[str, Any] = (
+        {"user": int(user), "group": pwd.getpwuid(int(user)).pw_gid, "extra_groups": []} if user else {}
+    )
     code = subprocess.run(command, stdin=subprocess.DEVNULL, check=False, **other).returncode
     # As a shell reports a signal: the guard itself was not killed.
     return 128 - code if code < 0 else code

@@ -40,7 +40,8 @@ def test_the_data_and_the_password_are_private(postgres: EmbeddedPostgres) -> No
     assert password_file.read_text() == postgres.password
     for name in ("data", "socket"):
         assert stat.S_IMODE((password_file.parent / name).stat().st_mode) == 0o700
-    assert not any(str(postgres.password) in " ".join(one.info["cmdline"] or []) for one in psutil.process_iter(["cmdline"]))
+    commands = [" ".join(one.info["cmdline"] or []) for one in psutil.process_iter(["cmdline"])]
+    assert not any(str(postgres.password) in command for command in commands)
 
 
 def test_one_that_was_killed_or_shut_down_goes_on_with_its_data_at_its_address() -> None:

@@ -44,8 +44,7 @@ def test_each_row_is_appended_once(
     with ContinuousLoad(pipeline.servers, pipeline.input, per_second=200) as load:
         for _ in range(RUNS):
             with table.running(pipeline, query_of(pipeline)):
-                before = len(table.ids())
-                until(lambda least=before + 150: len(table.ids()) >= least, "more rows", within_s=SOON_S)
+                table.wait_for(len(table.ids()) + 150)
         load.stop()
         with table.running(pipeline, query_of(pipeline)):
             until(lambda: len(set(table.ids())) == load.sent, "all rows", within_s=SOON_S)
@@ -69,19 +68,24 @@ def test_no_aggregate_steps_back(pipeline: Pipeline, postgres: EmbeddedPostgres)
     def counted() -> int:
         return int(table.select("coalesce(sum(n), 0)")[0][0] or 0)
 
+    def wait_for(sum_of_counts: int) -> None:
+        until(lambda: counted() >= sum_of_counts, "more counts", within_s=SOON_S)
+
     with ContinuousLoad(pipeline.servers, pipeline.input, per_second=200) as load:
         for _ in range(RUNS):
             with table.running(pipeline, counts):
-                least = counted() + 150
-                until(lambda wanted=least: counted() >= wanted, "more counts", within_s=SOON_S)
+                wait_for(counted() + 150)
         load.stop()
         with table.running(pipeline, counts):
             until(lambda: counted() == load.sent, "everything is counted", within_s=SOON_S)
-    changes = postgres.execute(
-        f"SELECT n - lag(n) OVER (PARTITION BY key ORDER BY position) FROM history_{table.name}"
-    )
+    changes = postgres.execute(f"SELECT n - lag(n) OVER (PARTITION BY key ORDER BY position) FROM history_{table.name}")
     steps = [int(step) for (step,) in changes if step is not None]
-    assert steps and min(steps) > 0, "a value was written again, or stepped back"
+    assert steps
+    assert min(steps) > 0, "a value was written again, or stepped back"
+
+
+def wait_for_load(load: ContinuousLoad, sent: int) -> None:
+    until(lambda: load.sent >= sent, "rows while the server is away")
 
 
 def test_rows_survive_a_server_that_restarts(pipeline: Pipeline, postgres: EmbeddedPostgres) -> None:
@@ -91,11 +95,9 @@ def test_rows_survive_a_server_that_restarts(pipeline: Pipeline, postgres: Embed
         table.running(pipeline, pipeline.rows().select("id")),
     ):
         for end in (postgres.kill, postgres.shut_down):
-            before = len(table.ids())
-            until(lambda least=before + 100: len(table.ids()) >= least, "more rows", within_s=SOON_S)
+            table.wait_for(len(table.ids()) + 100)
             end()
-            sent = load.sent
-            until(lambda least=sent + 50: load.sent >= least, "rows while the server is away")
+            wait_for_load(load, load.sent + 50)
             postgres.start()
         load.stop()
         until(lambda: len(set(table.ids())) == load.sent, "all rows", within_s=SOON_S)
@@ -107,7 +109,7 @@ def test_a_newer_run_shuts_out_an_older_one(pipeline: Pipeline, postgres: Embedd
     rows = pipeline.rows().select("id")
     older = table.writer(pipeline, rows).trigger(realTime="10 minutes").start()  # type: ignore[call-overload]
     pipeline.send(range(10))
-    until(lambda: len(table.ids()) == 10, "the first rows", within_s=SOON_S)
+    table.wait_for(10)
     # As a run on another machine claims the output. Spark itself refuses a second run within a session.
     of_query = f"WHERE query = '{older.id}'"
     postgres.execute(f"UPDATE tailrace_runs SET run = run + 1 {of_query}; DELETE FROM tailrace_writers {of_query}")

@@ -153,9 +153,7 @@ def test_two_keys_that_only_the_server_takes_for_one(pipeline: Pipeline, postgre
         until(lambda: table.select("id") == [("99",)], "the last row", within_s=SOON_S)
 
 
-def test_no_secret_is_shown(
-    pipeline: Pipeline, postgres: EmbeddedPostgres, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_no_secret_is_shown(pipeline: Pipeline, postgres: EmbeddedPostgres, capfd: pytest.CaptureFixture[str]) -> None:
     table = Table(postgres, GOOD)
     # Where the driver logs to: pytest gave it a file.
     log = Path(f"/proc/{pipeline.spark.sparkContext._gateway.proc.pid}/fd/2")  # type: ignore[union-attr]

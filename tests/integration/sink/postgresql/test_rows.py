@@ -17,14 +17,14 @@ def test_rows_are_appended(pipeline: Pipeline, postgres: EmbeddedPostgres) -> No
     table = Table(postgres, "id bigint, key text, noted timestamptz DEFAULT now()")
     with table.running(pipeline, pipeline.rows().select("id", "key")):
         pipeline.send(range(100))
-        until(lambda: len(table.ids()) >= 100, "all rows", within_s=SOON_S)
+        table.wait_for(100)
     assert table.ids() == list(range(100))
     assert table.select("key", "WHERE id = 13") == [("k3",)]
     assert table.select("count(noted)") == [("100",)]
 
 
 def test_the_last_row_of_a_key_wins(pipeline: Pipeline, postgres: EmbeddedPostgres) -> None:
-    table = Table(postgres, 'key text PRIMARY KEY, "Last Id" bigint, kept text DEFAULT \'kept\'', keys="key")
+    table = Table(postgres, "key text PRIMARY KEY, \"Last Id\" bigint, kept text DEFAULT 'kept'", keys="key")
     # All of them wait when the query starts: keys occur many times in a transaction.
     pipeline.send(range(3000), keys=7)
     rows = pipeline.rows().select("key", F.col("id").alias("Last Id"))
@@ -39,7 +39,7 @@ def test_a_single_row_is_written_at_once(pipeline: Pipeline, postgres: EmbeddedP
     with table.running(pipeline, pipeline.rows().select("id")) as query:
         for number in range(3):
             pipeline.send(range(number, number + 1))
-            until(lambda seen=number: len(table.ids()) == seen + 1, "the row", within_s=SOON_S)
+            table.wait_for(number + 1)
         assert table.transactions(query) == 3
 
 

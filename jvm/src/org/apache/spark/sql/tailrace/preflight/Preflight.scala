@@ -67,7 +67,8 @@ object Preflight {
   def isRealTime(writer: DataStreamWriter[_]): Boolean =
     StreamWriterFields.triggerOf(writer).isInstanceOf[RealTimeTrigger]
 
-  def optionsOf(writer: DataStreamWriter[_]): String = JsonEncoder.encode(withoutSecrets(new WriterFields(writer).options))
+  def optionsOf(writer: DataStreamWriter[_]): String =
+    JsonEncoder.encode(withoutSecrets(new WriterFields(writer).options))
 
   /** The settings of a session. It begins with those of its application, from the builder and spark-submit. */
   def settingsOf(session: SparkSession): String = JsonEncoder.encode(session.conf.getAll)

@@ -28,8 +28,9 @@ private[sink] object SourceEnds {
     val consumer =
       new KafkaConsumer[Array[Byte], Array[Byte]](ClientOptions.ofSource(settings).consumer(readCommitted = false))
     try {
-      val partitions = topics.flatMap(topic => Option(consumer.partitionsFor(topic)).toSeq.flatMap(_.asScala).map(
-        info => new TopicPartition(topic, info.partition())))
+      val partitions = topics.flatMap(topic =>
+        Option(consumer.partitionsFor(topic)).toSeq.flatMap(_.asScala).map(info =>
+          new TopicPartition(topic, info.partition())))
       consumer.endOffsets(partitions.asJava).asScala.map { case (at, end) => at -> end.longValue }.toMap
     } catch {
       // Spark does not recognize Kafka's own exception as the end of a stopped query.

@@ -124,7 +124,8 @@ object PostgresqlOptions {
 
   private def duration(options: CaseInsensitiveStringMap, key: String, default: String): Long = {
     val text = get(options, key).getOrElse(default)
-    Try(JavaUtils.timeStringAsMs(text.replaceAll("\\s+", "").toLowerCase(Locale.ROOT))).toOption.filter(_ > 0).getOrElse(
+    Try(JavaUtils.timeStringAsMs(text.replaceAll("\\s+", "").toLowerCase(Locale.ROOT))).toOption.filter(
+      _ > 0).getOrElse(
       throw bad(s"$key is '$text', which is not a duration", s".option(\"$key\", \"$default\")"))
   }
 

@@ -32,8 +32,9 @@ private[postgresql] final case class StateTables(schema: String) {
   def create(connection: Connection): Unit = {
     // Two queries may start at the same time, and IF NOT EXISTS alone does not keep them apart.
     Sql.query(connection, s"SELECT pg_catalog.pg_advisory_xact_lock($CreateLock)")(_ => ())(_ => ())
-    val isThere = Names.map(name => Sql.query(connection, "SELECT pg_catalog.to_regclass(?) IS NOT NULL")(
-      _.setString(1, s"$quotedSchema.$name"))(_.getBoolean(1)).head)
+    val isThere = Names.map(name =>
+      Sql.query(connection, "SELECT pg_catalog.to_regclass(?) IS NOT NULL")(
+        _.setString(1, s"$quotedSchema.$name"))(_.getBoolean(1)).head)
     if (!isThere.forall(identity)) {
       definitions.foreach(Sql.execute(connection, _))
     }
@@ -41,15 +42,15 @@ private[postgresql] final case class StateTables(schema: String) {
 
   private def definitions: Seq[String] = Seq(
     s"""CREATE TABLE IF NOT EXISTS $runs (
-       |  query text PRIMARY KEY, run bigint NOT NULL, kept_from bigint NOT NULL,
-       |  started_at timestamptz NOT NULL DEFAULT now())""".stripMargin,
+      |  query text PRIMARY KEY, run bigint NOT NULL, kept_from bigint NOT NULL,
+      |  started_at timestamptz NOT NULL DEFAULT now())""".stripMargin,
     s"""CREATE TABLE IF NOT EXISTS $writers (
-       |  query text, epoch bigint, task int, run bigint NOT NULL, attempt int NOT NULL, sequence bigint NOT NULL,
-       |  PRIMARY KEY (query, epoch, task)) WITH (fillfactor = 50)""".stripMargin,
+      |  query text, epoch bigint, task int, run bigint NOT NULL, attempt int NOT NULL, sequence bigint NOT NULL,
+      |  PRIMARY KEY (query, epoch, task)) WITH (fillfactor = 50)""".stripMargin,
     s"""CREATE TABLE IF NOT EXISTS $journal (
-       |  query text, epoch bigint, task int, run bigint, attempt int, sequence bigint,
-       |  fingerprint text NOT NULL, target bigint NOT NULL, rows bytea NOT NULL,
-       |  PRIMARY KEY (query, epoch, task, run, attempt, sequence))""".stripMargin,
+      |  query text, epoch bigint, task int, run bigint, attempt int, sequence bigint,
+      |  fingerprint text NOT NULL, target bigint NOT NULL, rows bytea NOT NULL,
+      |  PRIMARY KEY (query, epoch, task, run, attempt, sequence))""".stripMargin,
     // Hashes cannot be compressed.
     s"ALTER TABLE $journal ALTER COLUMN rows SET STORAGE EXTERNAL")
 
@@ -61,8 +62,8 @@ private[postgresql] final case class StateTables(schema: String) {
     val (run, keptFrom) = Sql.query(
       connection,
       s"""INSERT INTO $runs AS r (query, run, kept_from) VALUES (?, 1, 0)
-         |ON CONFLICT (query) DO UPDATE SET run = r.run + 1, started_at = now()
-         |RETURNING run, kept_from""".stripMargin)(_.setString(1, query))(row => (row.getLong(1), row.getLong(2))).head
+        |ON CONFLICT (query) DO UPDATE SET run = r.run + 1, started_at = now()
+        |RETURNING run, kept_from""".stripMargin)(_.setString(1, query))(row => (row.getLong(1), row.getLong(2))).head
     if (epoch < keptFrom) {
       throw new TailraceException(
         "TAILRACE_CHECKPOINT_TOO_OLD",
@@ -82,7 +83,7 @@ private[postgresql] final case class StateTables(schema: String) {
     Sql.query(
       connection,
       s"""SELECT task, run, rows, fingerprint FROM $journal WHERE query = ? AND target = ?
-         |ORDER BY run, epoch, attempt, sequence""".stripMargin) { statement =>
+        |ORDER BY run, epoch, attempt, sequence""".stripMargin) { statement =>
       statement.setFetchSize(FetchedTransactions)
       statement.setString(1, query)
       statement.setLong(2, target)
@@ -98,9 +99,9 @@ private[postgresql] final case class StateTables(schema: String) {
   def claimWriter(connection: Connection, writer: WriterKey): Option[Long] = Sql.query(
     connection,
     s"""INSERT INTO $writers AS w (query, epoch, task, run, attempt, sequence)
-       |SELECT r.query, ?, ?, r.run, ?, 0 FROM $runs r WHERE r.query = ? AND r.run = ? FOR SHARE
-       |ON CONFLICT (query, epoch, task) DO UPDATE SET attempt = EXCLUDED.attempt
-       |WHERE w.run = EXCLUDED.run AND w.attempt <= EXCLUDED.attempt RETURNING sequence""".stripMargin) { statement =>
+      |SELECT r.query, ?, ?, r.run, ?, 0 FROM $runs r WHERE r.query = ? AND r.run = ? FOR SHARE
+      |ON CONFLICT (query, epoch, task) DO UPDATE SET attempt = EXCLUDED.attempt
+      |WHERE w.run = EXCLUDED.run AND w.attempt <= EXCLUDED.attempt RETURNING sequence""".stripMargin) { statement =>
     statement.setLong(1, writer.epoch)
     statement.setInt(2, writer.task)
     statement.setInt(3, writer.attempt)

@@ -2,7 +2,6 @@ package org.apache.spark.sql.tailrace.sink.postgresql
 
 import java.sql.{Connection, SQLException}
 
-
 import org.apache.spark.sql.types.{DataType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -13,8 +12,19 @@ private[tailrace] final case class TableProblem(code: String, problem: String, f
 
 /** Compares a query with the table that it writes to, on the real server. */
 private[tailrace] object TableCheck {
-  private val Suggested = Seq("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "bytea", "date",
-    "timestamptz", "timestamp").map(kind => TargetColumn("", kind, kind, "", needed = false, writable = true))
+  private val Suggested = Seq(
+    "bool",
+    "int2",
+    "int4",
+    "int8",
+    "float4",
+    "float8",
+    "numeric",
+    "text",
+    "bytea",
+    "date",
+    "timestamptz",
+    "timestamp").map(kind => TargetColumn("", kind, kind, "", needed = false, writable = true))
 
   /** Everything that keeps the query from being written, before it starts. */
   def problems(options: CaseInsensitiveStringMap, query: StructType): Seq[TableProblem] =
@@ -166,8 +176,10 @@ private[tailrace] object TableCheck {
   }
 
   private def suggestedType(from: DataType): String = {
-    def fitting(kinds: String*) = kinds.find(kind => Suggested.exists(one => one.kind == kind &&
-      ColumnValues.fits(from, one)))
+    def fitting(kinds: String*) = kinds.find(kind =>
+      Suggested.exists(one =>
+        one.kind == kind &&
+          ColumnValues.fits(from, one)))
     from match {
       case org.apache.spark.sql.types.ArrayType(element, _) => s"${suggestedType(element).stripSuffix("[]")}[]"
       case org.apache.spark.sql.types.LongType => "int8"

@@ -18,15 +18,15 @@ private[postgresql] final class WriteStatement(target: EpochTarget, writer: Writ
     val sent = columns.indices.map(at => s"c$at")
     val selected = sent.zip(target.casts).map { case (name, cast) => s"t.$name${cast.fold("")("::" + _)}" }
     s"""WITH writer AS (
-       |  UPDATE ${state.writers} SET sequence = ?
-       |  WHERE query = ? AND epoch = ? AND task = ? AND run = ? AND attempt = ? AND sequence = ? RETURNING *),
-       |journal AS (
-       |  INSERT INTO ${state.journal} (query, epoch, task, run, attempt, sequence, fingerprint, target, rows)
-       |  SELECT query, epoch, task, run, attempt, sequence, ?, ?, ? FROM writer RETURNING sequence)
-       |INSERT INTO ${target.table.quoted} (${columns.mkString(", ")})
-       |SELECT ${selected.mkString(", ")}
-       |FROM journal, unnest(${columns.map(_ => "?").mkString(", ")}) AS t(${sent.mkString(", ")})
-       |$onConflict""".stripMargin
+      |  UPDATE ${state.writers} SET sequence = ?
+      |  WHERE query = ? AND epoch = ? AND task = ? AND run = ? AND attempt = ? AND sequence = ? RETURNING *),
+      |journal AS (
+      |  INSERT INTO ${state.journal} (query, epoch, task, run, attempt, sequence, fingerprint, target, rows)
+      |  SELECT query, epoch, task, run, attempt, sequence, ?, ?, ? FROM writer RETURNING sequence)
+      |INSERT INTO ${target.table.quoted} (${columns.mkString(", ")})
+      |SELECT ${selected.mkString(", ")}
+      |FROM journal, unnest(${columns.map(_ => "?").mkString(", ")}) AS t(${sent.mkString(", ")})
+      |$onConflict""".stripMargin
   }
 
   private def onConflict: String = if (target.keys.isEmpty) ""
