@@ -1,8 +1,8 @@
 package org.apache.spark.sql.tailrace.metrics
 
 /**
- * A writer that writes in a thread of its own. If that fails, it interrupts the task: otherwise the query would learn of
- * it with the next row only, or at the end of the epoch.
+ * A writer that writes in a thread of its own. If that fails, it interrupts the task: otherwise the query would learn
+ * of it with the next row only, or at the end of the epoch.
  */
 trait FailsInBackground {
   def backgroundFailure: Option[Throwable]

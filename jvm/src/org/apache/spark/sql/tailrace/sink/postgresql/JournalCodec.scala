@@ -26,7 +26,8 @@ private[postgresql] object JournalCodec {
   def encode(rows: Seq[JournalRow]): Array[Byte] = {
     val bytes = new ByteArrayOutputStream(64 + RowBytes * rows.length)
     val out = new DataOutputStream(bytes)
-    val sources = rows.map(_.source).distinct
+    val index = new SourceIndex(rows)
+    val sources = index.sources
     out.writeByte(Version)
     out.writeInt(sources.length)
     sources.foreach { at =>
@@ -34,10 +35,9 @@ private[postgresql] object JournalCodec {
       out.writeUTF(at.topic)
       out.writeInt(at.partition)
     }
-    val index = sources.zipWithIndex.toMap
     out.writeInt(rows.length)
     rows.foreach { row =>
-      out.writeInt(index(row.source))
+      out.writeInt(index.of(row.source))
       out.writeLong(row.row.offset)
       out.writeLong(row.row.path)
       out.writeInt(row.row.ordinal)
@@ -45,6 +45,24 @@ private[postgresql] object JournalCodec {
       out.writeLong(row.contentHash)
     }
     bytes.toByteArray
+  }
+
+  /** Rows of one partition mostly follow each other, and share the object that names it. */
+  private final class SourceIndex(rows: Seq[JournalRow]) {
+    private val indexes = mutable.LinkedHashMap.empty[SourcePartition, Int]
+    private var last: SourcePartition = _
+    private var lastIndex = 0
+    rows.foreach(row => of(row.source))
+
+    def sources: Seq[SourcePartition] = indexes.keys.toSeq
+
+    def of(source: SourcePartition): Int = {
+      if (source ne last) {
+        last = source
+        lastIndex = indexes.getOrElseUpdate(source, indexes.size)
+      }
+      lastIndex
+    }
   }
 
   def decode(bytes: Array[Byte]): Seq[JournalRow] = {

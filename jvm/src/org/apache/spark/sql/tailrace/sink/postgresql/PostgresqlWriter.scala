@@ -155,8 +155,8 @@ private[postgresql] final class PostgresqlWriter(epoch: EpochWriter, task: Int, 
   /** Spark reuses the row, so everything is read at once. */
   private final class OutgoingRow(val source: SourcePartition, val row: RowId, written: InternalRow)
       extends Candidate {
-    val values: Array[AnyRef] = target.values.iterator.map(_.of(written)).toArray
-    val key: Seq[Any] = content.key(values)
+    val values: Array[AnyRef] = content.values(written)
+    val key: Any = content.key(values)
     override val keyHash: Long = content.keyHash(written)
     override val contentHash: Long = content.hash(written, keyHash)
     val bytes: Int = content.size
@@ -170,6 +170,7 @@ private[postgresql] final class PostgresqlWriter(epoch: EpochWriter, task: Int, 
 /** Hashes of a row as Spark holds it. Equal values have equal bytes. */
 private[postgresql] final class RowContent(target: EpochTarget) {
   private val keys = target.keys.map(key => target.columns.indexWhere(_.name == key)).toArray
+  private val columns = target.values.toArray
   private val toUnsafe = UnsafeProjection.create(target.schema)
   private val toKey = UnsafeProjection.create(keys.toSeq.map { at =>
     BoundReference(at, target.schema(at).dataType, target.schema(at).nullable)
@@ -181,11 +182,22 @@ private[postgresql] final class RowContent(target: EpochTarget) {
   var size: Int = 0
 
   /** What makes two rows of a batch the same one for PostgreSQL. */
-  def key(values: Array[AnyRef]): Seq[Any] = keys.toSeq.map { at =>
-    values(at) match {
-      case bytes: Array[Byte] => bytes.toSeq
-      case other => other
+  def key(values: Array[AnyRef]): Any = if (keys.length == 1) keyPart(values(keys(0)))
+  else keys.toSeq.map(at => keyPart(values(at)))
+
+  private def keyPart(value: AnyRef): Any = value match {
+    case bytes: Array[Byte] => bytes.toSeq
+    case other => other
+  }
+
+  def values(row: InternalRow): Array[AnyRef] = {
+    val read = new Array[AnyRef](columns.length)
+    var at = 0
+    while (at < columns.length) {
+      read(at) = columns(at).of(row)
+      at += 1
     }
+    read
   }
 
   def keyHash(row: InternalRow): Long = if (keys.isEmpty) seed else hash(toKey(row), seed)

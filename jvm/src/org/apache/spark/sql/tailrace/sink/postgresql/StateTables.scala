@@ -19,7 +19,8 @@ private[postgresql] final case class ClaimedRun(number: Long, rows: Seq[WrittenR
  *  - `tailrace_writers`: by task and epoch, which run and attempt writes, and how many transactions it has committed.
  *    Each transaction updates its writer's row, and so waits for another one of the same writer, and finds out if a
  *    newer run or attempt has taken over.
- *  - `tailrace_journal`: by transaction, which rows it wrote; see [[JournalCodec]]. Removed when the epoch is committed.
+ *  - `tailrace_journal`: by transaction, which rows it wrote; see [[JournalCodec]]. Removed when the epoch is
+ *    committed.
  */
 private[postgresql] final case class StateTables(schema: String) {
   import StateTables._

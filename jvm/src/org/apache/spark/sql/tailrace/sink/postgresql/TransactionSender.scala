@@ -1,9 +1,8 @@
 package org.apache.spark.sql.tailrace.sink.postgresql
 
 import java.sql.{Connection, SQLException}
+import java.util.{Arrays => JArrays, HashMap => JHashMap}
 import java.util.concurrent.{CountDownLatch, TimeUnit}
-
-import scala.collection.mutable
 
 import org.apache.kafka.clients.producer.Callback
 
@@ -20,7 +19,7 @@ private[postgresql] final class PendingRow(
     val row: RowId,
     val keyHash: Long,
     val contentHash: Long,
-    val key: Seq[Any],
+    val key: Any,
     val values: Array[AnyRef],
     val bytes: Int,
     val observer: Callback)
@@ -164,8 +163,10 @@ private[postgresql] object TransactionSender {
   private[postgresql] def lastOfEachKey(batch: Seq[PendingRow]): Seq[PendingRow] =
     if (batch.length == 1) batch
     else {
-      val last = mutable.HashMap.empty[Seq[Any], PendingRow]
-      batch.foreach(row => last(row.key) = row)
-      last.values.toSeq.sortBy(_.keyHash)
+      val last = new JHashMap[Any, PendingRow](2 * batch.length)
+      batch.foreach(row => last.put(row.key, row))
+      val rows = last.values().toArray(new Array[PendingRow](last.size))
+      JArrays.sort(rows, (one: PendingRow, other: PendingRow) => java.lang.Long.compare(one.keyHash, other.keyHash))
+      rows.toIndexedSeq
     }
 }
