@@ -22,7 +22,7 @@ def check(query: Query, *, from_micro_batch: bool = False) -> Verdict:
 
         print(tailrace.check(payments.writeStream.format("kafka")…trigger(realTime="5 minutes")))
 
-    Nothing is started. Neither the sink nor the checkpoint is touched.
+    Nothing is started, and nothing is written, neither to the sink nor to the checkpoint.
 
     :param query: the writer you would call `start()` on, a DataFrame whose sink is not known yet, or a running query.
     :param from_micro_batch: also report what would change for a query that is micro-batch today: a writer with another

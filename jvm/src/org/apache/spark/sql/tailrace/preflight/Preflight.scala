@@ -30,7 +30,7 @@ import tailrace.support.{Operators, Support, Unsupported}
 
 /**
  * Describes a query before it runs, as JSON; Python judges what it means. Nothing is started, and neither the sink nor
- * the checkpoint is touched. With `sampleMs`, arriving records are watched for that long.
+ * the checkpoint is written to. With `sampleMs`, arriving records are watched for that long.
  */
 object Preflight {
 

@@ -78,20 +78,28 @@ private[postgresql] final class TransactionSender(
   /** Gives up the rows that have not been committed. What is under way may still be. */
   def abandon(): Unit = {
     leaveTaskAlone()
-    val interrupted = Thread.interrupted()
     buffer.end()
     stopping.countDown()
-    thread.join(SettleMs)
-    if (thread.isAlive) {
+    if (!hasEnded()) {
       retries.abort()
-      thread.join(SettleMs)
     }
-    if (!thread.isAlive) {
+    if (hasEnded()) {
       retries.disconnect()
+    }
+  }
+
+  /** Waits for the thread for a while, even if the task is interrupted, as it is when the query is stopped. */
+  private def hasEnded(): Boolean = {
+    var interrupted = Thread.interrupted()
+    val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(SettleMs)
+    while (thread.isAlive && System.nanoTime() < until) {
+      try thread.join(SettleMs)
+      catch { case _: InterruptedException => interrupted = true }
     }
     if (interrupted) {
       Thread.currentThread().interrupt()
     }
+    !thread.isAlive
   }
 
   private def run(): Unit =
