@@ -160,7 +160,7 @@ private[postgresql] final class PostgresqlWriter(epoch: EpochWriter, task: Int, 
     override val keyHash: Long = content.keyHash(written)
     override val contentHash: Long = content.hash(written, keyHash)
     val bytes: Int = content.size
-    override def expectsOthers: Boolean = current.replay.expectsRows
+    override def expectsOthers: Boolean = current.expectsRows
     override def hasKey: Boolean = target.keys.nonEmpty
     override def contentId: ContentId = throw new IllegalStateException("matches are not written")
     override def isCompacted: Boolean = false
