@@ -29,8 +29,8 @@ private[overlap] final class AdoptedEpoch(ran: OverlappedWriteExec, official: Ov
   }
 
   /**
-   * When the epoch is over. Throws if its tasks did not begin exactly where the epoch before ended, in the sources or in
-   * the state.
+   * When the epoch is over. Throws if its tasks did not begin exactly where the epoch before ended, in the sources or
+   * in the state.
    */
   def merge(): Unit = {
     // All of them before anything is merged.
