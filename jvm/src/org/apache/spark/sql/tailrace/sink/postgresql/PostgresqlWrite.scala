@@ -17,8 +17,8 @@ import org.apache.spark.sql.types.StructType
 
 /**
  * Writes each row once, although Spark computes the open epoch again after a failure. Which rows a transaction writes
- * is noted in a journal, in the same transaction. A run starts by shutting out older ones and reading their journal, and
- * drops those rows when they are replayed.
+ * is noted in a journal, in the same transaction. A run starts by shutting out older ones and reading their journal,
+ * and drops those rows when they are replayed.
  *
  * Spark creates a new instance for each epoch. What outlives an epoch is in [[PostgresqlRuns]].
  *
