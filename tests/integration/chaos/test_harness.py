@@ -92,6 +92,7 @@ def test_nothing_is_left_behind(sign: signal.Signals, code: int, tmp_path: Path)
     until(lambda: not list(tmp_path.glob("tailrace-*")), "its data is gone")
 
 
+@pytest.mark.chaos
 def test_a_killed_run_is_continued(tmp_path: Path) -> None:
     """SIGKILL when one of two pieces is done: the other one is left."""
     folder = tmp_path / "run"

@@ -142,6 +142,7 @@ def test_a_drain_while_the_next_epoch_waits_for_its_state(pipeline: Pipeline) ->
     until(lambda: nothing_is_left(pipeline.spark), "nothing is left")
 
 
+@pytest.mark.chaos
 def test_kills_of_the_driver_lose_nothing(pipeline: Pipeline) -> None:
     with pipeline.collect() as out, ContinuousLoad(pipeline.servers, pipeline.input, per_second=100) as load:
         for _ in range(KILLS):
