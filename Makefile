@@ -66,6 +66,7 @@ bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.shuffle_launch
 	$(BIN)/python -m benchmarks.cold_start
 	$(BIN)/python -m benchmarks.exactly_once
+	$(BIN)/python -m benchmarks.postgresql
 	$(BIN)/python -m benchmarks.recovery
 	$(BIN)/python -m benchmarks.stateful
 
