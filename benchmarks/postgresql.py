@@ -176,7 +176,9 @@ def sink_rate(query: StreamingQuery, postgres: tailrace.EmbeddedPostgres, table:
         if begun is None and written >= rows // 10:
             begun = now, written
         if begun is not None and written >= rows:
-            [[transactions]] = postgres.execute("SELECT count(*) FROM tailrace_journal")
+            # Other queries, stopped within an epoch, have left lines as well.
+            of_query = f"SELECT count(*) FROM tailrace_journal WHERE query = '{query.id}'"  # noqa: S608
+            [[transactions]] = postgres.execute(of_query)
             return (written - begun[1]) / (now - begun[0]), int(transactions or 1)
         time.sleep(0.1)
 
