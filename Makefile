@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CLASSES := $(VENV)/spark-classes.jsa
+PARALLEL := --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit chaos lint format plugin docs site wheel release-check bench bench-peers bench-test clean
+.PHONY: help demo test unit thorough chaos lint format plugin docs site wheel release-check bench bench-peers bench-test clean
 
 help: ## Show what there is.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -16,11 +17,14 @@ demo: plugin ## Run the main job on an embedded broker (ARGS="--seconds 30" for 
 
 test: plugin $(CLASSES) ## Pass the tests (ARGS="tests/unit" for some of them).
 	$(BIN)/python jvm/test.py
-	$(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest $(PARALLEL) $(ARGS)
 
 unit: plugin $(CLASSES) ## Pass the unit tests: jvm/test, then tests/unit (ARGS="-k origin" for some of the latter).
 	$(BIN)/python jvm/test.py
 	$(BIN)/pytest tests/unit $(ARGS)
+
+thorough: plugin $(CLASSES) ## Pass the variants that make test leaves out (ARGS="-k joins" for some of them).
+	$(BIN)/pytest -m 'thorough and not chaos' $(PARALLEL) $(ARGS)
 
 chaos: plugin ## Pass the long tests: kills, clusters, comparisons.
 	SPARK_SUBMIT_OPTS= $(BIN)/pytest -m chaos $(ARGS)
@@ -30,6 +34,9 @@ lint: plugin ## Check style and types.
 	$(BIN)/ruff format --check .
 	$(BIN)/python jvm/format.py --check
 	$(BIN)/mypy
+	@# Each application is a program of its own, with modules of the same names.
+	for folder in examples/[a-z]*/; do (cd $$folder && \
+	  $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml --cache-dir $(CURDIR)/.mypy_cache .) || exit 1; done
 
 format: $(READY) ## Put the sources into their canonical form.
 	$(BIN)/ruff check --fix .
@@ -67,6 +74,7 @@ bench: plugin ## Measure the figures of the documentation (minutes).
 	$(BIN)/python -m benchmarks.cold_start
 	$(BIN)/python -m benchmarks.exactly_once
 	$(BIN)/python -m benchmarks.postgresql
+	$(BIN)/python -m benchmarks.redis
 	$(BIN)/python -m benchmarks.recovery
 	$(BIN)/python -m benchmarks.stateful
 
@@ -92,5 +100,5 @@ $(READY): pyproject.toml jvm/hatch_build.py
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --group dev "pyspark==4.3.0"
-	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[demo,web]"
+	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[demo,secure,web]"
 	@touch $@

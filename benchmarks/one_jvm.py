@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 import tailrace
 from benchmarks.common import PARTITIONS, drain_rate, read, running
+from benchmarks.stateful_queries import in_sessions, joined, processed
 from tailrace._process.paths import log_file
 from tailrace._spark import maven
 from tailrace._spark.logged_session import start_with_log
@@ -61,11 +62,20 @@ def with_python(rows: DataFrame) -> DataFrame:
     return rows.select("key", same("value").alias("value"))
 
 
-QUERIES: dict[str, Callable[[DataFrame], DataFrame]] = {
+def with_python_state(rows: DataFrame) -> DataFrame:
+    return processed(rows).select("key", "value")
+
+
+QUERIES: dict[str, Callable[..., DataFrame]] = {
     "stateless": stateless,
     "keyed aggregation": aggregated,
     "python udf": with_python,
+    "python state": with_python_state,
+    # A record matches itself: the topic is read twice.
+    "join": joined,
+    "session": in_sessions,
 }
+STREAMS = {"join": 2}
 
 
 def in_a_jvm(work: Any, module: str = __spec__.name) -> Iterator[dict[str, Any]]:
@@ -128,8 +138,8 @@ class Measured:
 
     def _run(self, name: str, epoch_s: int, stack: ExitStack) -> tuple[Any, LoadTest]:
         source, target = self._topics()
-        rows = read(self.spark, self.work.servers, source)
-        query = stack.enter_context(running(QUERIES[name](rows), self.work.servers, target, epoch=f"{epoch_s} seconds"))
+        rows = self._query(name, source)
+        query = stack.enter_context(running(rows, self.work.servers, target, epoch=f"{epoch_s} seconds"))
         load = LoadTest(
             bootstrap_servers=self.work.servers, input_topic=source, output_topic=target, rate=self.work.rate
         )
@@ -137,9 +147,11 @@ class Measured:
 
     def _throughput(self, name: str, preloaded: str) -> float:
         _, target = self._topics()
-        rows = read(self.spark, self.work.servers, preloaded)
-        with running(QUERIES[name](rows), self.work.servers, target):
+        with running(self._query(name, preloaded), self.work.servers, target):
             return drain_rate(self.work.servers, target, self.work.preloaded_rows)
+
+    def _query(self, name: str, source: str) -> DataFrame:
+        return QUERIES[name](*(read(self.spark, self.work.servers, source) for _ in range(STREAMS.get(name, 1))))
 
     def _topics(self) -> tuple[str, str]:
         name = uuid.uuid4().hex

@@ -18,12 +18,14 @@ from benchmarks.overlap_turns import ON, Turns
 from tailrace.loadtest.machine import describe_machine
 from tailrace.loadtest.report import LABELS
 
-STATELESS, PYTHON, AGGREGATION = "stateless", "python udf", "keyed aggregation"
+STATELESS, PYTHON, AGGREGATION, PYTHON_STATE = "stateless", "python udf", "keyed aggregation", "python state"
+JOIN, SESSION = "join", "session"
+QUERIES = (STATELESS, PYTHON, AGGREGATION, PYTHON_STATE, JOIN, SESSION)
 WARM_UP_EPOCHS = 40
 # Of the silence in the middle of an epoch.
 BAR = 1.5
 # With state, the rows after a boundary wait for those before it.
-STATE_BAR_MS = 30
+STATE_BARS_MS = {AGGREGATION: 30, PYTHON_STATE: 50, JOIN: 60, SESSION: 60}
 
 
 def main() -> None:
@@ -33,16 +35,18 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--warm-up", type=int, default=WARM_UP_EPOCHS, help="short epochs before the first turn")
-    parser.add_argument("--query", action="append", choices=(STATELESS, PYTHON, AGGREGATION))
+    parser.add_argument(
+        "--query", action="append", choices=QUERIES, type=spaced, help="more than once for several; also python-state"
+    )
     options = parser.parse_args()
     with tailrace.EmbeddedKafka() as kafka:
         work = Turns(
             kafka.bootstrap_servers,
-            tuple(options.query or (STATELESS, PYTHON, AGGREGATION)),
+            tuple(options.query or QUERIES),
             # The short epochs of the warm-up overlap too.
             settings={"spark.tailrace.testing.overlapShortestMs": "1000"},
-            # For two stages in two epochs at once.
-            slots=4 * PARTITIONS + 1,
+            # In two epochs at once, for the two sources and the second stage of a join.
+            slots=6 * PARTITIONS + 1,
             epoch_s=options.epoch,
             seconds=options.seconds,
             rate=options.rate,
@@ -56,6 +60,11 @@ def main() -> None:
     )
     print_turns(turns)
     print_bars(turns)
+
+
+def spaced(name: str) -> str:
+    """Names need no quotes in a shell."""
+    return name.replace("-", " ")
 
 
 def print_turns(turns: list[dict[str, Any]]) -> None:
@@ -92,8 +101,8 @@ def print_bars(turns: list[dict[str, Any]]) -> None:
     rows: list[tuple[str, float, float]] = []
     for query in dict.fromkeys(turn["query"] for turn in turns):
         silence_ms = median(query, ON, "pauses_ms")
-        if query == AGGREGATION:
-            rows.append((f"{query}: silence at boundaries, ms", silence_ms, STATE_BAR_MS))
+        if query in STATE_BARS_MS:
+            rows.append((f"{query}: silence at boundaries, ms", silence_ms, STATE_BARS_MS[query]))
         else:
             ratio = silence_ms / median(query, ON, "control_ms")
             rows.append((f"{query}: silence at boundaries / in the middle of epochs", ratio, BAR))

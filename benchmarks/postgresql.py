@@ -9,54 +9,43 @@ rows, in statements of 1000 rows. Server, broker, clients and Spark share the ma
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
 import os
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from confluent_kafka import Producer
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import tailrace
-from benchmarks.common import PARTITIONS, Bench, preload, print_table, raise_if_failed, read, running, session
+from benchmarks.common import PARTITIONS, Bench, preload, print_table, running, session
+from benchmarks.stores import arguments, parsed, print_latency, rows_per_second
 from tailrace._spark import maven
 from tailrace.loadtest.machine import describe_machine
-from tailrace.results import Distribution
 
+SINK = "tailrace-postgresql"
 TABLE = "id bigint PRIMARY KEY, amount bigint, note text"
 BATCH_ROWS = 1000
-WARM_UP_S = 8
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rates", type=int, nargs="+", default=[200, 1000])
-    parser.add_argument("--seconds", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=500_000)
-    parser.add_argument("--only", choices=("latency", "throughput"))
-    arguments = parser.parse_args()
+    options = arguments(__doc__)
     # Without short first epochs: the journal, by which transactions are counted, is that of the open epoch.
     settings = {"spark.tailrace.warmup.epochs": "0"}
     settings["spark.jars"] = str(maven.resolve(maven.POSTGRESQL_DRIVER)[0])
     with tailrace.EmbeddedKafka() as kafka, tailrace.EmbeddedPostgres() as postgres, session(**settings) as spark:
         print(f"{describe_machine()}\n")
         bench = Bench(kafka, spark)
-        if arguments.only != "throughput":
+        if options.only != "throughput":
             print(f"one fsync: {fsync_ms():.1f} ms (median)\n")
-            for rate in arguments.rates:
-                print_latency(bench, postgres, rate, arguments)
-        if arguments.only != "latency":
-            print_throughput(bench, postgres, arguments.rows)
+            for rate in options.rates:
+                print_latency(bench, SINK, lambda rows: upserting(rows, postgres, new_table(postgres)), rate, options)
+        if options.only != "latency":
+            print_throughput(bench, postgres, options.rows)
 
 
 def fsync_ms() -> float:
@@ -71,116 +60,43 @@ def fsync_ms() -> float:
     return statistics.median(times)
 
 
-def parsed(bench: Bench, topic: str) -> DataFrame:
-    text = F.col("value").cast("string")
-    rows = read(bench.spark, bench.servers, topic).select(F.from_json(text, "number LONG").alias("row"))
-    return rows.select(
-        F.col("row.number").alias("id"), (F.col("row.number") * 3).alias("amount"), F.lit("paid").alias("note")
-    )
-
-
-@contextmanager
-def upserting(rows: DataFrame, postgres: tailrace.EmbeddedPostgres) -> Iterator[tuple[StreamingQuery, str]]:
+def new_table(postgres: tailrace.EmbeddedPostgres) -> str:
     table = f"t_{time.monotonic_ns()}"
     postgres.execute(f"CREATE TABLE {table} ({TABLE})")
-    options = {"url": postgres.url, "user": postgres.user, "passwordFile": postgres.password_file}
-    options |= {"dbtable": table, "keyColumns": "id"}
-    with running(rows, "", "", sink="tailrace-postgresql", **options) as query:
-        yield query, table
+    return table
 
 
 @contextmanager
-def load(bench: Bench, topic: str, rate: int) -> Iterator[None]:
-    stop = threading.Event()
-
-    def send() -> None:
-        producer = Producer({"bootstrap.servers": bench.servers, "linger.ms": 0})
-        begun, number = time.monotonic(), 0
-        while not stop.is_set():
-            due = int((time.monotonic() - begun) * rate)
-            while number < due:
-                producer.produce(topic, key=str(number).encode(), value=json.dumps({"number": number}).encode())
-                number += 1
-            producer.poll(0)
-            time.sleep(0.5 / rate)
-        producer.flush()
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
-def measured(query: StreamingQuery, seconds: int) -> tuple[Distribution, Distribution]:
-    time.sleep(WARM_UP_S)
-    with tailrace.measure(query) as measurement:
-        time.sleep(seconds)
-    whole, acknowledged = (measurement.latency.figure(name) for name in ("end_to_end", "acknowledgement"))
-    assert whole is not None
-    assert acknowledged is not None
-    return whole, acknowledged
-
-
-def print_latency(bench: Bench, postgres: tailrace.EmbeddedPostgres, rate: int, arguments: argparse.Namespace) -> None:
-    found: dict[str, list[tuple[Distribution, Distribution]]] = {"kafka": [], "tailrace-postgresql": []}
-    for _ in range(arguments.rounds):
-        source, target = bench.topic(), bench.topic()
-        as_json = parsed(bench, source).select(F.to_json(F.struct("*")).alias("value"))
-        with running(as_json, bench.servers, target) as query, load(bench, source, rate):
-            found["kafka"].append(measured(query, arguments.seconds))
-        source = bench.topic()
-        with upserting(parsed(bench, source), postgres) as (query, _), load(bench, source, rate):
-            found["tailrace-postgresql"].append(measured(query, arguments.seconds))
-    print(f"{rate} rows/s, {arguments.rounds} × {arguments.seconds} s, medians over the rounds:\n")
-    print_table(
-        ["sink", "end to end p50 ms", "p99 ms", "acknowledgement p50 ms", "p99 ms"],
-        (
-            [f"`{sink}`"]
-            + [
-                f"{statistics.median(getattr(pair[part], percentile) for pair in pairs):.1f}"
-                for part in (0, 1)
-                for percentile in ("p50_ms", "p99_ms")
-            ]
-            for sink, pairs in found.items()
-        ),
-    )
+def upserting(rows: DataFrame, postgres: tailrace.EmbeddedPostgres, table: str) -> Iterator[StreamingQuery]:
+    options = {"url": postgres.url, "user": postgres.user, "passwordFile": postgres.password_file}
+    options |= {"dbtable": table, "keyColumns": "id"}
+    with running(rows, "", "", sink=SINK, **options) as query:
+        yield query
 
 
 def print_throughput(bench: Bench, postgres: tailrace.EmbeddedPostgres, rows: int) -> None:
-    source = bench.topic()
+    source, table = bench.topic(), new_table(postgres)
     preload(bench.servers, source, rows)
-    with upserting(parsed(bench, source), postgres) as (query, table):
-        sink, transactions = sink_rate(query, postgres, table, rows)
+
+    def written() -> int:
+        [[count]] = postgres.execute(f"SELECT count(*) FROM {table}")  # noqa: S608
+        return int(count or 0)
+
+    with upserting(parsed(bench, source), postgres, table) as query:
+        sink = rows_per_second(query, written, rows)
+        # Other queries, stopped within an epoch, have left lines as well.
+        of_query = f"SELECT count(*) FROM tailrace_journal WHERE query = '{query.id}'"  # noqa: S608
+        [[transactions]] = postgres.execute(of_query)
     plain = plain_rate(postgres, rows)
     print(f"{rows:,} rows, upserted:\n")
     print_table(
         ["writer", "rows/s", "rows in a transaction"],
         [
-            ["`tailrace-postgresql`", f"{sink:,.0f}", f"{rows / transactions:.0f}"],
+            [f"`{SINK}`", f"{sink:,.0f}", f"{rows / int(transactions or 1):.0f}"],
             [f"{PARTITIONS} plain clients", f"{plain:,.0f}", str(BATCH_ROWS)],
         ],
     )
     print(f"ratio: {sink / plain:.2f}\n")
-
-
-def sink_rate(query: StreamingQuery, postgres: tailrace.EmbeddedPostgres, table: str, rows: int) -> tuple[float, int]:
-    """After the first tenth, when the query is warm."""
-    begun: tuple[float, int] | None = None
-    while True:
-        raise_if_failed(query)
-        [[count]] = postgres.execute(f"SELECT count(*) FROM {table}")  # noqa: S608
-        written, now = int(count or 0), time.monotonic()
-        if begun is None and written >= rows // 10:
-            begun = now, written
-        if begun is not None and written >= rows:
-            # Other queries, stopped within an epoch, have left lines as well.
-            of_query = f"SELECT count(*) FROM tailrace_journal WHERE query = '{query.id}'"  # noqa: S608
-            [[transactions]] = postgres.execute(of_query)
-            return (written - begun[1]) / (now - begun[0]), int(transactions or 1)
-        time.sleep(0.1)
 
 
 def plain_rate(postgres: tailrace.EmbeddedPostgres, rows: int) -> float:

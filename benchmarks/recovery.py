@@ -22,7 +22,7 @@ from tailrace.chaos._events import Event
 from tailrace.chaos._settings import DriverSettings, WantedQuery, write_wanted
 from tailrace.chaos.driver import Driver
 from tailrace.chaos.load import LoadGenerator
-from tailrace.chaos.output_watcher import OutputWatcher, Watched
+from tailrace.chaos.output_watcher import OutputWatcher, TopicReader, Watched
 from tailrace.chaos.records import record
 from tailrace.loadtest.machine import describe_machine
 
@@ -56,7 +56,8 @@ def recovery(query: str, rate: int, open_s: int) -> list[float]:
         driver = Driver(lambda: ["tailrace.chaos._app", settings.to_json()], log_file("bench-recovery"), events.append)
         load = LoadGenerator(servers, "in", rate=rate, partitions=PARTITIONS, encode=encode)
         outputs = [Watched(query, "out", "number")]
-        watcher = OutputWatcher(servers, outputs, number_field="number", partition_of=load.partition_of)
+        readers = [TopicReader(servers, ["out"])]
+        watcher = OutputWatcher(readers, outputs, number_field="number", partition_of=load.partition_of)
         try:
             load.start()
             driver.start()

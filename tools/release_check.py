@@ -150,7 +150,11 @@ class ReleaseCheck:
             in_wheel = set(archive.namelist())
         with tarfile.open(self.dist / f"tailrace-{self.version}.tar.gz") as archive:
             in_sdist = {name.partition("/")[2] for name in archive.getnames()}
-        wanted = {"tailrace/_spark/plugin/tailrace-plugin.jar", "tailrace/py.typed"}
+        wanted = {
+            "tailrace/_spark/plugin/tailrace-plugin.jar",
+            "tailrace/py.typed",
+            "tailrace/new/examples/fraud/app.py",
+        }
         if wanted - in_wheel:
             raise CheckError(f"the wheel lacks {', '.join(sorted(wanted - in_wheel))}")
         if strangers := {name.split("/")[0] for name in in_wheel} - {"tailrace", f"tailrace-{self.version}.dist-info"}:
@@ -173,6 +177,7 @@ class ReleaseCheck:
         found = self.installed("tailrace", "--version").strip()
         if found != f"tailrace {self.version}":
             raise CheckError(f"the installed command says '{found}'")
+        self.installed("tailrace", "new", "mine", "--from", "fraud")
         return found
 
     def doctor(self) -> str:

@@ -9,6 +9,7 @@ from tailrace.functions import drop_duplicates, session_status
 from tailrace.kafka import EmbeddedKafka
 from tailrace.monitor import latency, measure
 from tailrace.postgres import EmbeddedPostgres
+from tailrace.redis import EmbeddedRedis
 from tailrace.session import configure
 from tailrace.size.size import size
 from tailrace.supervise.drain import drain
@@ -16,6 +17,7 @@ from tailrace.supervise.drain import drain
 __all__ = [
     "EmbeddedKafka",
     "EmbeddedPostgres",
+    "EmbeddedRedis",
     "TailraceError",
     "__version__",
     "check",

@@ -106,6 +106,7 @@ class ConfigurationError(TailraceError, IllegalArgumentException):
             "TAILRACE_BAD_ARGUMENT",
             "TAILRACE_BAD_DEDUPLICATION",
             "TAILRACE_BAD_ERROR_POLICY",
+            "TAILRACE_BAD_KAFKA_CONFIG",
             "TAILRACE_BAD_SETTING",
             "TAILRACE_BAD_SINK_OPTION",
             "TAILRACE_BAD_SIZE",
@@ -124,6 +125,7 @@ class ConfigurationError(TailraceError, IllegalArgumentException):
             "TAILRACE_UNKNOWN_FORMAT",
             "TAILRACE_UNKNOWN_SETTING",
             "TAILRACE_UNKNOWN_WINDOW",
+            "TAILRACE_WORKLOAD_NOT_FOR_SINK",
         }
     )
 
@@ -140,7 +142,9 @@ class InstallationError(TailraceError):
             "TAILRACE_JAVA_MISSING",
             "TAILRACE_JAVA_TOO_OLD",
             "TAILRACE_NO_EMBEDDED_POSTGRES",
+            "TAILRACE_NO_EMBEDDED_REDIS",
             "TAILRACE_NO_POSTGRESQL_DRIVER",
+            "TAILRACE_NO_REDIS_CLIENT",
             "TAILRACE_PLUGIN_MISSING",
             "TAILRACE_SPARK_VERSION_MISMATCH",
             "TAILRACE_VERSION_MISMATCH",
@@ -162,6 +166,10 @@ class QueryRefusedError(TailraceError, AnalysisException, IllegalArgumentExcepti
             "TAILRACE_NOT_DETERMINISTIC",
             "TAILRACE_NO_ROW_IDENTITY",
             "TAILRACE_POSTGRESQL_REFUSED",
+            "TAILRACE_REDIS_CLUSTER",
+            "TAILRACE_REDIS_EVICTS",
+            "TAILRACE_REDIS_REFUSED",
+            "TAILRACE_REDIS_TOO_OLD",
             "TAILRACE_SINK_COLUMN_MISSING",
             "TAILRACE_SINK_COLUMN_REQUIRED",
             "TAILRACE_SINK_COLUMN_TYPE",
@@ -180,17 +188,29 @@ class QueryRefusedError(TailraceError, AnalysisException, IllegalArgumentExcepti
 class NotReadyError(TailraceError):
     """Too early: the same call can succeed later."""
 
-    codes = frozenset({"TAILRACE_NO_FIGURES", "TAILRACE_POSTGRESQL_UNREACHABLE", "TAILRACE_SLOTS_NOT_RELEASED"})
+    codes = frozenset(
+        {
+            "TAILRACE_NO_FIGURES",
+            "TAILRACE_POSTGRESQL_UNREACHABLE",
+            "TAILRACE_REDIS_UNREACHABLE",
+            "TAILRACE_SLOTS_NOT_RELEASED",
+        }
+    )
 
 
 class BrokerError(TailraceError):
-    """A Kafka broker does not start, does not answer, or refuses a topic."""
+    """A Kafka broker does not start, does not answer, lets this user not in, or refuses a topic."""
 
     codes = frozenset(
         {
             "TAILRACE_BROKER_ALREADY_RUNNING",
             "TAILRACE_BROKER_NOT_STARTED",
             "TAILRACE_BROKER_UNREACHABLE",
+            "TAILRACE_KAFKA_ACL_MISSING",
+            "TAILRACE_KAFKA_CERTIFICATE_EXPIRED",
+            "TAILRACE_KAFKA_CERTIFICATE_UNTRUSTED",
+            "TAILRACE_KAFKA_LOGIN_REFUSED",
+            "TAILRACE_KAFKA_TLS_FAILED",
             "TAILRACE_TOPIC_NOT_CREATED",
         }
     )

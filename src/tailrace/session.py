@@ -16,7 +16,11 @@ from tailrace.supervise.warm_workers import warm_workers
 
 
 def configure(
-    builder: SparkSession.Builder, *, kafka_connector: bool = True, postgresql_driver: bool = False
+    builder: SparkSession.Builder,
+    *,
+    kafka_connector: bool = True,
+    postgresql_driver: bool = False,
+    redis_client: bool = False,
 ) -> SparkSession.Builder:
     """Add the Tailrace plugin, the Kafka connector and the real-time defaults to a session builder.
 
@@ -30,9 +34,14 @@ def configure(
     :param kafka_connector: add the jars of Spark's Kafka source and sink. They are not added if the user already names
         a `spark-sql-kafka` jar or package.
     :param postgresql_driver: add the jar of PostgreSQL's JDBC driver, for the sink `tailrace-postgresql`.
+    :param redis_client: add the jars of Jedis, for the sink `tailrace-redis`.
     """
     return RealTimeBuilder.completing(
-        builder, kafka_connector=kafka_connector, postgresql_driver=postgresql_driver, on_session=_prepare
+        builder,
+        kafka_connector=kafka_connector,
+        postgresql_driver=postgresql_driver,
+        redis_client=redis_client,
+        on_session=_prepare,
     )
 
 

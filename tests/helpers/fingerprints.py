@@ -1,4 +1,4 @@
-"""Prints the fingerprints of some queries, as the sink would store them, for a test that compares two processes."""
+"""The fingerprints of some queries, as the sink would store them; as a program it prints them."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ def view(spark: SparkSession, rows: DataFrame) -> DataFrame:
     return spark.sql(f"WITH large AS (SELECT value FROM {name} WHERE value > 5) SELECT value FROM large")
 
 
-def main() -> None:
-    spark = tailrace.configure(SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false"))
-    session = spark.getOrCreate()
+def fingerprints(session: SparkSession) -> dict[str, str]:
     # Other work of the application: Spark counts its ids on.
     for _ in range(random.randrange(5)):
         session.range(3).selectExpr("id + 1 AS next").collect()
@@ -81,6 +79,13 @@ def main() -> None:
     plain = queries(session)["plain"]()._jdf.queryExecution().analyzed()
     found["another topic"] = fingerprint.of(jvm.scala.Option.apply("other"), columns, plain)
     found["no topic"] = fingerprint.of(jvm.scala.Option.empty(), columns, plain)
+    return found
+
+
+def main() -> None:
+    builder = tailrace.configure(SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false"))
+    session = builder.getOrCreate()
+    found = fingerprints(session)
     session.stop()
     print(json.dumps(found))
 

@@ -30,7 +30,7 @@ def collected(pipeline: Pipeline) -> Collector:
 
 
 def loaded(pipeline: Pipeline) -> ContinuousLoad:
-    return ContinuousLoad(pipeline.servers, pipeline.input, per_second=200)
+    return ContinuousLoad(pipeline.servers, pipeline.input, per_second=100)
 
 
 def boundaries(query: StreamingQuery) -> tuple[Boundary, ...]:

@@ -12,7 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tailrace import EmbeddedKafka
+from tests.helpers.processors import counted
 from tests.helpers.topics import Collector, new_topic, produce
+from tests.helpers.waiting import until
 
 
 class Pipeline:
@@ -52,6 +54,10 @@ class Pipeline:
             .agg(F.count("*").alias("n"), F.max("id").alias("id"), F.max("sent_ns").alias("sent_ns"))
         )
 
+    def processed_counts(self) -> DataFrame:
+        """By a processor in Python."""
+        return counted(self.rows())
+
     @contextmanager
     def running(
         self, query: DataFrame, *, epoch: str | None, sink: str = "kafka", options: dict[str, str] | None = None
@@ -70,6 +76,11 @@ class Pipeline:
             started.stop()
             if failure is not None:
                 raise failure
+
+    def wait_until_reading(self, query: StreamingQuery) -> None:
+        """Until the epoch runs. What is sent before has been waiting for it, and then timers wait for it."""
+        tracker = self.spark.sparkContext.statusTracker()
+        until(lambda: query.exception() or tracker.getActiveStageIds(), "the epoch runs")
 
     def writer(self, query: DataFrame, sink: str) -> DataStreamWriter:
         """A writer without a topic and a trigger."""

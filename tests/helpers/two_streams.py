@@ -40,8 +40,9 @@ Row = dict[str, Any]
 class TwoStreams:
     """Rows have an id, a key, a time in milliseconds, and optionally a partition."""
 
-    def __init__(self, spark: SparkSession, kafka: EmbeddedKafka, *, partitions: int = 1) -> None:
+    def __init__(self, spark: SparkSession, kafka: EmbeddedKafka, *, partitions: int = 1, delay: str = DELAY) -> None:
         self.spark = spark
+        self.delay = delay
         self.servers = kafka.bootstrap_servers
         self.left_topic = new_topic(self.servers, "left", partitions=partitions)
         self.right_topic = new_topic(self.servers, "right", partitions=partitions)
@@ -73,7 +74,7 @@ class TwoStreams:
                 F.timestamp_millis("row.at").alias(f"{side}_at"),
                 F.col("row.value").alias(f"{side}_value"),
             )
-            .withWatermark(f"{side}_at", DELAY)
+            .withWatermark(f"{side}_at", self.delay)
         )
 
     def joined(self, how: str) -> DataFrame:

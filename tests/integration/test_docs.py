@@ -23,6 +23,8 @@ NOT_CODES = {
     "TAILRACE_KAFKA_CONNECTOR",
     "TAILRACE_POSTGRESQL_DRIVER",
     "TAILRACE_POSTGRESQL_SERVER",
+    "TAILRACE_REDIS_CLIENT",
+    "TAILRACE_REDIS_SERVER",
     "TAILRACE_RUN_FOLDER",
     "TAILRACE_STATE",
 }
@@ -111,6 +113,8 @@ def test_the_jars_are_the_documented_ones() -> None:
         maven.KAFKA_BROKER,
         maven.POSTGRESQL_DRIVER,
         maven.POSTGRESQL_SERVER,
+        maven.REDIS_CLIENT,
+        maven.REDIS_SERVER,
     ):
         assert f"`{jar_set.variable}`" in page
         for coordinate in jar_set.coordinates:

@@ -37,26 +37,3 @@ def test_gaming_sessions() -> None:
         "cem: open, 3 actions, score 150, bonus",
     ]
     assert [line.split(", ")[1] for line in said if line.startswith("ben")] == ["1 actions", "2 actions", "1 actions"]
-
-
-def test_alert_after_silence() -> None:
-    result = subprocess.run(
-        [sys.executable, EXAMPLES / "alert_after_silence.py"], capture_output=True, text=True, timeout=600, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    assert [line for line in result.stdout.splitlines() if line.startswith("door")] == ["door: silent", "door: back"]
-
-
-def test_fraud_velocity() -> None:
-    result = subprocess.run(
-        [sys.executable, EXAMPLES / "fraud_velocity.py"], capture_output=True, text=True, timeout=600, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    said = result.stdout.splitlines()
-    busy = [line for line in said if line.startswith("busy card")]
-    assert [line.split(": ")[1].split(",")[0] for line in busy] == ["pay"] * 3 + ["stop"] * 2 + ["forget"]
-    assert "busy card: stop, 5 payments, 125.00" in busy
-    assert [line for line in said if line.startswith("quiet card")] == [
-        "quiet card: pay, 1 payments, 25.00",
-        "quiet card: forget, 0 payments, 0.00",
-    ]

@@ -165,7 +165,7 @@ def test_what_the_package_imports_is_what_it_asks_for() -> None:
         for node in ast.walk(ast.parse(source.read_text()))
         for module in _modules_of(node)
     }
-    optional = {"matplotlib", "sklearn", "prometheus_client", "starlette", "uvicorn"}
+    optional = {"cryptography", "matplotlib", "sklearn", "prometheus_client", "starlette", "uvicorn"}
     # The jobs of `tailrace bench` for these run in environments of their own.
     peers = {"bytewax", "pyflink", "quixstreams"}
     assert imported - set(sys.stdlib_module_names) - {"tailrace"} <= names | optional | peers

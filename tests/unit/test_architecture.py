@@ -18,7 +18,16 @@ MAX_SCALA_COLUMNS = 120
 BASE = ("conf", "internals/names", "internals/kafka", "internals", "plan", "origin", "metrics", "errors")
 OPERATORS = tuple(f"operators/{name}" for name in ("input", "state", "origin", "python", "join", "session"))
 SHARED_OPERATORS = OPERATORS[:2]
-SINKS = ("sink", "sink/dedup", "sink/identity", "sink/replay", "sink/kafka", "sink/postgresql")
+SINKS = (
+    "sink",
+    "sink/dedup",
+    "sink/identity",
+    "sink/replay",
+    "sink/store",
+    "sink/kafka",
+    "sink/postgresql",
+    "sink/redis",
+)
 EPOCH = ("epoch/context", "epoch/drain", "epoch/overlap", "epoch/rules", "epoch")
 
 # What each folder may import, from the bottom of the tree to its top.
@@ -33,8 +42,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     # What any exactly-once sink needs, whatever it writes to.
     "sink/identity": (*BASE, *SINKS[:2]),
     "sink/replay": ("origin", "sink/dedup"),
+    # What any store needs that writes rows and a journal of them in one atomic step.
+    "sink/store": (*BASE, *SINKS[:4]),
     "sink/kafka": (*BASE, *SINKS[:4]),
-    "sink/postgresql": (*BASE, *SINKS[:4]),
+    "sink/postgresql": (*BASE, *SINKS[:5]),
+    "sink/redis": (*BASE, *SINKS[:5]),
     **{folder: (*BASE, *OPERATORS, *SINKS, *EPOCH[:position]) for position, folder in enumerate(EPOCH)},
     "preflight": (*BASE, *OPERATORS, *SINKS, *EPOCH),
     # Nobody imports these two.

@@ -9,6 +9,7 @@ from tests.helpers.processes import run_python
 EXPORTED = {
     "EmbeddedKafka",
     "EmbeddedPostgres",
+    "EmbeddedRedis",
     "TailraceError",
     "__version__",
     "check",

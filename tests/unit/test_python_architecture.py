@@ -18,16 +18,17 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "contract"),
     ("_process",),
     ("_spark",),
-    ("_broker", "_postgres", "_testing", "functions", "monitor", "loadtest"),
-    ("kafka", "postgres", "supervise"),
+    ("_kafka",),
+    ("_broker", "_postgres", "_redis", "_testing", "functions", "monitor", "loadtest"),
+    ("kafka", "postgres", "redis", "supervise"),
     ("check", "dashboard"),
     ("explain", "size"),
     ("session", "results"),
-    ("testing", "chaos", "demo", "bench"),
+    ("testing", "chaos", "demo", "bench", "new"),
     ("cli",),
 )
 
-PUBLIC = {"errors", "functions", "kafka", "postgres", "results", "session", "testing"}
+PUBLIC = {"errors", "functions", "kafka", "postgres", "redis", "results", "session", "testing"}
 ENTRY_POINTS = {"__init__", "__main__", "_version"}
 
 

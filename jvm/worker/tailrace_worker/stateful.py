@@ -63,6 +63,7 @@ class ProcessorTask:
         self.row: int | None = None
 
     def run(self, _partition: int, batches: Iterable[Any]) -> Iterator[Any]:
+        self._initialize()
         waiting_since = time.perf_counter()
         for batch in batches:
             has_waited = time.perf_counter() - waiting_since > LONG_WAIT_S
@@ -75,6 +76,14 @@ class ProcessorTask:
         yield from self._as_batches((NO_ROW, result) for result in self._call(Mode.PROCESS_TIMER, None, ()))
         for _ in self._call(Mode.COMPLETE, None, ()):
             pass
+
+    def _initialize(self) -> None:
+        """Calls the processor's `init`, which PySpark leaves to the first row.
+
+        An epoch that was started ahead has time for it before its first row. The state is not needed for it.
+        """
+        # PySpark calls it before anything else, and looks for timers only when someone reads the result.
+        self._call(Mode.PROCESS_TIMER, None, ())
 
     def _as_batches(self, results: Iterator[tuple[int, Any]]) -> Iterator[Any]:
         """Converts results and the indexes of their rows to Arrow batches."""

@@ -15,9 +15,13 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
+from tailrace._broker import acls
 from tailrace._broker.admin import create_topics
+from tailrace._broker.embedded import write_secured
 from tailrace._broker.launch import launch, wait_until_ready
 from tailrace._broker.properties import Listener, write_properties
+from tailrace._broker.security import ADMIN, KafkaSecurity, Login, SecurityFiles
+from tailrace._kafka.cluster import KafkaCluster, Servers, client_settings
 from tailrace._process.console import working
 from tailrace._process.paths import log_file, state_folder
 from tailrace._process.ports import HOST, free_port, refuse_taken_port
@@ -26,6 +30,7 @@ from tailrace._spark import maven
 from tailrace.errors import TailraceError
 
 STOPPED_WITHIN_S = 20
+[CLIENT] = KafkaSecurity.users
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,42 +39,60 @@ class BackgroundBroker:
     port: int
     folder: str
     log: str
+    config: str | None = None
+    """Of a secured broker: a file with the client properties of its administrator."""
+    client_config: str | None = None
+    """The same of its user `client`, who may use the topics that the command created."""
 
     @property
     def bootstrap_servers(self) -> str:
         return f"{HOST}:{self.port}"
 
+    def as_admin(self) -> Servers:
+        return KafkaCluster.from_file(self.config) if self.config else self.bootstrap_servers
+
     def to_dict(self) -> dict[str, Any]:
         return {"bootstrap_servers": self.bootstrap_servers, **dataclasses.asdict(self)}
 
 
-def start(*, port: int | None = None) -> BackgroundBroker:
+def start(*, port: int | None = None, secure: bool = False) -> BackgroundBroker:
     """Return the running broker, or start one. Two concurrent commands start only one."""
     with (state_folder("kafka") / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         running = status()
         if running is None:
-            return _start(port)
-        if port not in (None, running.port):
+            return _start(port, secure)
+        if port not in (None, running.port) or secure != (running.config is not None):
             raise _already_running(running)
         return running
 
 
-def _start(port: int | None) -> BackgroundBroker:
+def _start(port: int | None, secure: bool) -> BackgroundBroker:
     jars = maven.resolve(maven.KAFKA_BROKER)
     chosen = port or free_port()
     refuse_taken_port(chosen)
     folder = state_folder("kafka") / f"broker-{time.time_ns()}"
     folder.mkdir(mode=0o700)
-    write_properties(folder, [Listener("PLAINTEXT", chosen, chosen)], free_port(other_than=[chosen]))
+    controller_port = free_port(other_than=[chosen])
+    users = configs = None
+    if secure:
+        files = SecurityFiles(folder / "security", KafkaSecurity())
+        certificate_port = free_port(other_than=[chosen, controller_port])
+        users = write_secured(folder, files, chosen, certificate_port, None, controller_port)
+        configs = [
+            str(files.write_client_config(files.cluster(f"{HOST}:{chosen}", user, Login.SCRAM), user, Login.SCRAM))
+            for user in (ADMIN, *files.security.users)
+        ]
+    else:
+        write_properties(folder, [Listener("PLAINTEXT", chosen, chosen)], controller_port)
     log = log_file("kafka")
     with working("Starting Apache Kafka"):
-        process = launch(folder, jars, log, owned=False)
-        broker = BackgroundBroker(process.pid, chosen, str(folder), str(log))
+        process = launch(folder, jars, log, owned=False, scram_users=users)
+        broker = BackgroundBroker(process.pid, chosen, str(folder), str(log), *(configs or ()))
         try:
             # Recorded before it is ready, so a later command finds it even if this one is killed.
             _state_file().write_text(json.dumps(dataclasses.asdict(broker)), encoding="utf-8")
-            wait_until_ready(process, f"{HOST}:{chosen}", log)
+            wait_until_ready(process, broker.as_admin(), log)
         except BaseException:
             process.kill()
             process.wait()
@@ -120,9 +143,13 @@ def parse_topic(text: str) -> tuple[str, int]:
 
 def ensure_topic(broker: BackgroundBroker, name: str, partitions: int) -> None:
     """Create the topic unless it exists with this number of partitions."""
-    topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics
+    topics = AdminClient(client_settings(broker.as_admin())).list_topics(timeout=10).topics
     if name not in topics:
-        create_topics(broker.bootstrap_servers, [name], partitions=partitions)
+        create_topics(broker.as_admin(), [name], partitions=partitions)
+        if broker.config is not None:
+            for operation in ("read", "write"):
+                acls.grant(broker.as_admin(), CLIENT, operation, "topic", name)
+            acls.grant(broker.as_admin(), CLIENT, "write", "transactional-id", "tailrace-*")
     elif len(topics[name].partitions) != partitions:
         raise TailraceError(
             "TAILRACE_TOPIC_NOT_CREATED",
@@ -134,7 +161,7 @@ def ensure_topic(broker: BackgroundBroker, name: str, partitions: int) -> None:
 def _already_running(broker: BackgroundBroker) -> TailraceError:
     return TailraceError(
         "TAILRACE_BROKER_ALREADY_RUNNING",
-        f"a broker already runs at {broker.bootstrap_servers}.",
+        f"a{' secured' if broker.config else ''} broker already runs at {broker.bootstrap_servers}.",
         "use it, or stop it first: tailrace kafka stop",
     )
 

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from tailrace._broker.admin import SILENT
 from tailrace._broker.properties import properties_file
+from tailrace._kafka.cluster import Servers, client_settings
 from tailrace._process.ports import port_taken
 from tailrace._spark.java import require_java
 from tailrace._spark.plugin import plugin_jar, spark_jars
@@ -26,8 +27,13 @@ READY_WITHIN_S = 60
 JVM_FLAGS = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
-def launch(folder: Path, jars: list[Path], log: Path, *, owned: bool) -> subprocess.Popen[bytes]:
-    """Start a broker on `folder`, which holds its properties. An owned broker ends with this process."""
+def launch(
+    folder: Path, jars: list[Path], log: Path, *, owned: bool, scram_users: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a broker on `folder`, which holds its properties. An owned broker ends with this process.
+
+    :param scram_users: a file with users and passwords, which are added to a new broker.
+    """
     scala_library = spark_jars().glob("scala-library-*.jar")
     class_path = os.pathsep.join(map(str, [plugin_jar(), *jars, *scala_library]))
     has_data = (folder / "data" / "meta.properties").exists()
@@ -37,6 +43,8 @@ def launch(folder: Path, jars: list[Path], log: Path, *, owned: bool) -> subproc
     command += ["-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS"]
     command += ["-cp", class_path, "org.apache.spark.sql.tailrace.internals.kafka.OwnedBroker"]
     command += [str(properties_file(folder)), cluster_id, str(folder) if owned else "-"]
+    # The name of a file: a password in the arguments could be read by every user of this machine.
+    command += [str(scram_users or "-")]
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -48,14 +56,14 @@ def launch(folder: Path, jars: list[Path], log: Path, *, owned: bool) -> subproc
         )
 
 
-def wait_until_ready(process: subprocess.Popen[bytes], bootstrap_servers: str, log: Path) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
+def wait_until_ready(process: subprocess.Popen[bytes], bootstrap_servers: Servers, log: Path) -> None:
+    admin = AdminClient(client_settings(bootstrap_servers, {"log_level": 0}), logger=SILENT)
     deadline = time.monotonic() + READY_WITHIN_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
             text = log.read_text(encoding="utf-8", errors="replace")
             if "Address already in use" in text:
-                raise port_taken(int(bootstrap_servers.rpartition(":")[2]))
+                raise port_taken(int(str(bootstrap_servers).rpartition(":")[2]))
             last_line = next(reversed(text.splitlines()), "it printed nothing")
             raise _not_started(f"ended with code {process.returncode}: {last_line}", log)
         try:

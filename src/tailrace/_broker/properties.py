@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tailrace._process.paths import write_private
 from tailrace._process.ports import HOST
 
 
@@ -15,29 +17,44 @@ class Listener:
     name: str
     port: int
     advertised_port: int
+    protocol: str = "PLAINTEXT"
 
 
-def write_properties(folder: Path, listeners: list[Listener], controller_port: int) -> None:
-    properties_file(folder).write_text(
-        _server_properties(folder / "data", listeners, controller_port), encoding="utf-8"
-    )
+def write_properties(
+    folder: Path,
+    listeners: list[Listener],
+    controller_port: int,
+    *,
+    internal: str | None = None,
+    security: Mapping[str, str] | None = None,
+) -> None:
+    """:param internal: the listener of the broker's own requests, the first one by default
+    :param security: settings of a secured broker, whose controller accepts only the broker's own certificate
+    """
+    settings = _server_settings(folder / "data", listeners, controller_port, "SSL" if security else "PLAINTEXT")
+    if internal is not None:
+        settings["inter.broker.listener.name"] = internal
+    settings |= security or {}
+    # Passwords are among them.
+    write_private(properties_file(folder), "".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
 def properties_file(folder: Path) -> Path:
     return folder / "server.properties"
 
 
-def _server_properties(data: Path, listeners: list[Listener], controller_port: int) -> str:
+def _server_settings(
+    data: Path, listeners: list[Listener], controller_port: int, controller_protocol: str
+) -> dict[str, str]:
     bound = [f"{listener.name}://{HOST}:{listener.port}" for listener in listeners]
     advertised = [f"{listener.name}://{HOST}:{listener.advertised_port}" for listener in listeners]
-    settings = {
+    protocols = [*((listener.name, listener.protocol) for listener in listeners), ("CONTROLLER", controller_protocol)]
+    return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "listeners": ",".join([*bound, f"CONTROLLER://{HOST}:{controller_port}"]),
         "advertised.listeners": ",".join(advertised),
-        "listener.security.protocol.map": ",".join(
-            f"{name}:PLAINTEXT" for name in [*(listener.name for listener in listeners), "CONTROLLER"]
-        ),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols),
         "inter.broker.listener.name": listeners[0].name,
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": f"1@{HOST}:{controller_port}",
@@ -55,4 +72,3 @@ def _server_properties(data: Path, listeners: list[Listener], controller_port: i
         # A mistyped topic name should be an error, not a new topic.
         "auto.create.topics.enable": "false",
     }
-    return "".join(f"{key}={value}\n" for key, value in settings.items())

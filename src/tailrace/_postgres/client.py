@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,18 +14,35 @@ PROTOCOL = 196_608
 TIMEOUT_S = 60
 
 
+class Connection:
+    def __init__(self, socket_file: Path, user: str, database: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(TIMEOUT_S)
+        try:
+            self._socket.connect(str(socket_file))
+            parameters = b"".join(f"{part}\0".encode() for part in ("user", user, "database", database)) + b"\0"
+            self._socket.sendall(struct.pack("!ii", len(parameters) + 8, PROTOCOL) + parameters)
+            self._answers = self._socket.makefile("rb")
+            _read_until_ready(self._answers)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def run(self, sql: str) -> list[tuple[str | None, ...]]:
+        """Run statements separated by semicolons, as one transaction; the rows of all of them, as texts."""
+        query = sql.encode() + b"\0"
+        self._socket.sendall(b"Q" + struct.pack("!i", len(query) + 4) + query)
+        return _read_until_ready(self._answers)
+
+    def close(self) -> None:
+        self._answers.close()
+        self._socket.close()
+
+
 def run(socket_file: Path, user: str, database: str, sql: str) -> list[tuple[str | None, ...]]:
-    """Run statements separated by semicolons, as one transaction; the rows of all of them, as texts."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(TIMEOUT_S)
-        connection.connect(str(socket_file))
-        parameters = b"".join(f"{part}\0".encode() for part in ("user", user, "database", database)) + b"\0"
-        connection.sendall(struct.pack("!ii", len(parameters) + 8, PROTOCOL) + parameters)
-        with connection.makefile("rb") as answers:
-            _read_until_ready(answers)
-            query = sql.encode() + b"\0"
-            connection.sendall(b"Q" + struct.pack("!i", len(query) + 4) + query)
-            return _read_until_ready(answers)
+    """Run statements over a connection of their own."""
+    with closing(Connection(socket_file, user, database)) as connection:
+        return connection.run(sql)
 
 
 def _read_until_ready(answers: BinaryIO) -> list[tuple[str | None, ...]]:

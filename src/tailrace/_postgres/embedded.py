@@ -11,19 +11,18 @@ from tailrace._postgres import client
 from tailrace._postgres.binaries import installed
 from tailrace._postgres.server import (
     DATABASE,
+    READY_WITHIN_S,
     USER,
     PredecessorAliveError,
     ServerFolder,
-    end,
     not_started,
     wait_until_ready,
 )
+from tailrace._process.embedded_server import begin_on_port, end_guarded
 from tailrace._process.paths import log_file
-from tailrace._process.ports import HOST, free_port, refuse_taken_port
+from tailrace._process.ports import HOST
 from tailrace._process.temporary_folders import delete_folder, new_folder
-from tailrace.errors import PortTakenError
 
-PORT_ATTEMPTS = 5
 LAUNCH_ATTEMPTS = 100
 
 
@@ -48,7 +47,7 @@ class EmbeddedPostgres:
         self.port = port
         self.password: str | None = None
         self.log: Path | None = None
-        self._fixed_port = port is not None
+        self._fixed_port = port
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
         self._server: ServerFolder | None = None
@@ -63,6 +62,13 @@ class EmbeddedPostgres:
         """A file with the password, for the sink's option `passwordFile`."""
         assert self._server is not None, "the server has not been started"
         return str(self._server.password_file)
+
+    @property
+    def socket_file(self) -> str:
+        """The server's socket in a private folder, over which it asks for no password."""
+        assert self._server is not None, "the server has not been started"
+        assert self.port is not None
+        return str(self._server.socket_file(self.port))
 
     @property
     def pid(self) -> int | None:
@@ -84,28 +90,17 @@ class EmbeddedPostgres:
             self._launch(self._server)
             return self
         programs = installed()
-        try:
-            for attempt in range(PORT_ATTEMPTS):
-                if not self._fixed_port:
-                    self.port = free_port()
-                assert self.port is not None
-                refuse_taken_port(self.port)
-                self.log = log_file("postgresql")
-                self._folder = new_folder("postgresql")
-                self._server = ServerFolder(self._folder, programs)
-                self.password = self._server.create(self.port, self.log)
-                try:
-                    self._launch(self._server)
-                    break
-                except PortTakenError:
-                    # Another program took the port between our check and the server's start.
-                    self.stop()
-                    if self._fixed_port or attempt + 1 == PORT_ATTEMPTS:
-                        raise
+
+        def begin(port: int) -> None:
+            self.port = port
+            self.log = log_file("postgresql")
+            self._folder = new_folder("postgresql")
+            self._server = ServerFolder(self._folder, programs)
+            self.password = self._server.create(port, self.log)
+            self._launch(self._server)
             self._run("postgres", f"CREATE DATABASE {self.database}")
-        except BaseException:
-            self.stop()
-            raise
+
+        begin_on_port(self._fixed_port, begin, self.stop)
         return self
 
     def stop(self) -> None:
@@ -147,5 +142,5 @@ class EmbeddedPostgres:
 
     def _end_by(self, sign: signal.Signals) -> None:
         if self._process is not None and self._server is not None:
-            end(self._server, self._process, sign)
+            end_guarded(self._process, self.pid, sign, within_s=READY_WITHIN_S)
             self._process = None

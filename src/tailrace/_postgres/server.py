@@ -7,7 +7,6 @@ import os
 import pwd
 import secrets
 import shutil
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -142,20 +141,6 @@ def wait_until_ready(server: ServerFolder, process: subprocess.Popen[bytes], por
             return
         time.sleep(0.02)
     raise not_started(f"did not become ready within {READY_WITHIN_S} s.", log)
-
-
-def end(server: ServerFolder, process: subprocess.Popen[bytes], sign: signal.Signals) -> None:
-    """Signal the server and wait until it and its guard are gone."""
-    if (state := server.state()) is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(state[0], sign)
-    try:
-        process.wait(timeout=READY_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    if process.stdin is not None:
-        process.stdin.close()
 
 
 def not_started(what_happened: str, log: Path) -> TailraceError:

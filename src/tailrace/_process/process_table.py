@@ -46,6 +46,14 @@ def members_of_session(session: int) -> list[Process]:
     return sorted(members, key=lambda process: process.pid)
 
 
+def with_descendants(pid: int) -> list[Process]:
+    """A process and all that it has started, also those that have left its session. Empty if it has ended."""
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(pid)
+        return [each for each in map(_described, [root, *root.children(recursive=True)]) if each is not None]
+    return []
+
+
 def _session_of(pid: int) -> int | None:
     try:
         return os.getsid(pid)

@@ -40,3 +40,7 @@ REAL_TIME_DEFAULTS = (
         "spark.cores.max.",
     ),
 )
+
+# Spark hides the options and settings whose names or values this matches. Its own pattern finds passwords, and misses
+# private keys (kafka.ssl.keystore.key) and JAAS configurations that take a password from somewhere else.
+REDACTION = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key|PRIVATE.KEY"}

@@ -88,6 +88,29 @@ POSTGRESQL_SERVER = JarSet(
     sha256=_SHA256["PostgreSQL server"],
 )
 
+# For users who write to Redis. Jedis and not Lettuce: a sink that sends one script at a time needs no event loop, and
+# Lettuce would bring a second Netty next to Spark's. Spark has the rest of what Jedis needs.
+REDIS_CLIENT = JarSet(
+    name="Redis client",
+    coordinates=(
+        "redis.clients:jedis:7.2.0",
+        "redis.clients.authentication:redis-authx-core:0.1.1-beta2",
+        "org.apache.commons:commons-pool2:2.12.1",
+    ),
+    transitive=False,
+    variable="TAILRACE_REDIS_CLIENT",
+    sha256=_SHA256["Redis client"],
+)
+
+# Redis' own program for Linux, statically linked, in a jar.
+REDIS_SERVER = JarSet(
+    name="Redis server",
+    coordinates=("org.signal:embedded-redis:0.9.1",),
+    transitive=False,
+    variable="TAILRACE_REDIS_SERVER",
+    sha256=_SHA256["Redis server"],
+)
+
 # For Flink as a peer in `tailrace bench`: one jar with Kafka's client inside.
 FLINK_CONNECTOR = JarSet(
     name="Flink Kafka connector",

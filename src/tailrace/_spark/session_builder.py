@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from tailrace._process.interrupts import interrupts_deferred
 from tailrace._spark import dashboard_token, maven
-from tailrace._spark.defaults import REAL_TIME_DEFAULTS
+from tailrace._spark.defaults import REAL_TIME_DEFAULTS, REDACTION
 from tailrace._spark.driver_jvm import driver_options, warn_if_too_late
 from tailrace._spark.java import require_java
 from tailrace._spark.plugin import (
@@ -42,6 +42,7 @@ class RealTimeBuilder(SparkSession.Builder):
 
     _kafka_connector = True
     _postgresql_driver = False
+    _redis_client = False
     _on_session: OnSession | None = None
     _dashboard_token: str | None = None
 
@@ -52,6 +53,7 @@ class RealTimeBuilder(SparkSession.Builder):
         *,
         kafka_connector: bool = True,
         postgresql_driver: bool = False,
+        redis_client: bool = False,
         on_session: OnSession | None = None,
     ) -> RealTimeBuilder:
         """The user's builder, completed with the plugin and the real-time defaults.
@@ -63,6 +65,7 @@ class RealTimeBuilder(SparkSession.Builder):
         completed._options = builder._options
         completed._kafka_connector = kafka_connector
         completed._postgresql_driver = postgresql_driver
+        completed._redis_client = redis_client
         completed._on_session = on_session
         completed._complete()
         return completed
@@ -100,13 +103,16 @@ class RealTimeBuilder(SparkSession.Builder):
             jars += maven.resolve(maven.KAFKA_CONNECTOR, maven.IvyOptions.from_conf(conf))
         if self._postgresql_driver:
             jars += maven.resolve(maven.POSTGRESQL_DRIVER, maven.IvyOptions.from_conf(conf))
+        if self._redis_client:
+            jars += maven.resolve(maven.REDIS_CLIENT, maven.IvyOptions.from_conf(conf))
         options = {
             "spark.jars": _merged(conf.get("spark.jars"), map(str, jars)),
             "spark.sql.extensions": _merged(conf.get("spark.sql.extensions"), [EXTENSION_CLASS]),
             "spark.plugins": _merged(conf.get("spark.plugins"), [PLUGIN_CLASS]),
             LISTENERS_KEY: _merged(conf.get(LISTENERS_KEY), [LISTENER_CLASS]),
         }
-        defaults = {default.key: default.value for default in REAL_TIME_DEFAULTS} | _cores_of_local_cluster(conf)
+        defaults = {default.key: default.value for default in REAL_TIME_DEFAULTS} | REDACTION
+        defaults |= _cores_of_local_cluster(conf)
         defaults[CLIENT_VERSION_KEY] = __version__
         options |= driver_options(conf)
         self._options.update(options | {key: value for key, value in defaults.items() if key not in conf})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
+from tailrace._kafka.cluster import Servers, client_settings
 from tailrace.bench.result import Latencies
 from tailrace.errors import TailraceError
 from tailrace.loadtest.records import Decode
@@ -27,7 +28,7 @@ class Audit:
 
 
 def audit(
-    bootstrap_servers: str,
+    bootstrap_servers: Servers,
     input_topics: Iterable[str],
     output_topic: str,
     decode: Decode,
@@ -58,17 +59,19 @@ def audit(
     return Audit(Latencies.of(report), len(latencies), others)
 
 
-def read_all(bootstrap_servers: str, topic: str) -> Iterator[Message]:
+def read_all(bootstrap_servers: Servers, topic: str) -> Iterator[Message]:
     """Every record that is in a topic now."""
     consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": f"tailrace-audit-{time.time_ns()}",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            # As for a reader who trusts the writers' transactions.
-            "isolation.level": "read_committed",
-        }
+        client_settings(
+            bootstrap_servers,
+            {
+                "group.id": f"tailrace-audit-{time.time_ns()}",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                # As for a reader who trusts the writers' transactions.
+                "isolation.level": "read_committed",
+            },
+        )
     )
     try:
         partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions

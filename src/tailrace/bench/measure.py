@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tailrace._kafka.cluster import Servers, as_cluster, client_settings
 from tailrace.bench import environments
 from tailrace.bench.audit import Audit, audit
 from tailrace.bench.job_process import JobProcess, files_written
@@ -41,7 +42,7 @@ class Bed:
     """What all runs share."""
 
     options: BenchOptions
-    bootstrap_servers: str
+    bootstrap_servers: Servers
     folder: Path
     logs: Path
     staging: Path
@@ -155,7 +156,7 @@ def _job(cell: Cell, bed: Bed, inputs: tuple[str, ...], output: str, folder: Pat
         system=system.name,
         runtime=system.runtime,
         workload=cell.workload,
-        bootstrap_servers=bed.bootstrap_servers,
+        bootstrap_servers=str(bed.bootstrap_servers),
         input_topics=inputs,
         output_topic=output,
         partitions=bed.options.partitions,
@@ -163,6 +164,8 @@ def _job(cell: Cell, bed: Bed, inputs: tuple[str, ...], output: str, folder: Pat
         has_state=cell.workload in NEEDS_STATE,
         folder=str(folder),
         jars=tuple(environments.jars_of(system)),
+        spark_options=as_cluster(bed.bootstrap_servers).spark_options(),
+        client_settings=client_settings(bed.bootstrap_servers),
     )
 
 

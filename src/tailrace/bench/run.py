@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from tailrace._kafka.cluster import KafkaCluster, Servers
 from tailrace._process.console import working
 from tailrace._process.temporary_folders import delete_folder, new_folder
 from tailrace._spark import maven
@@ -21,9 +22,11 @@ from tailrace.bench.result import BenchResult, Missing
 from tailrace.bench.schedule import Cell, cells, schedule
 from tailrace.bench.systems import SYSTEMS
 from tailrace.bench.view import BenchView
-from tailrace.errors import TailraceError
+from tailrace.errors import ConfigurationError, TailraceError
 from tailrace.kafka import EmbeddedKafka, require_broker
 from tailrace.loadtest.machine import describe_machine
+
+REACH_SECURED = ("spark", "loop")
 
 
 def run_bench(
@@ -32,7 +35,7 @@ def run_bench(
     *,
     logs: Path,
     command: str,
-    bootstrap_servers: str | None = None,
+    bootstrap_servers: Servers | None = None,
     on_progress: Callable[[BenchResult], None] = lambda _: None,
 ) -> BenchResult:
     """Measure every cell of the options.
@@ -51,7 +54,7 @@ def run_bench(
         logs.mkdir(parents=True, exist_ok=True)
         bed = Bed(options, servers, folder, logs, environments.stage(options.jobs, folder))
         planned = schedule(options)
-        unavailable = _prepare({cell.system for _, cell in planned}, view)
+        unavailable = _prepare({cell.system for _, cell in planned}, servers, view)
         result = replace(result, versions=_versions(options, unavailable))
         with view.runs(len(planned) + len(extra_cells(options))) as progress:
             for number, cell in planned:
@@ -99,7 +102,7 @@ def _new_result(options: BenchOptions, command: str) -> BenchResult:
     )
 
 
-def _broker(bootstrap_servers: str | None, stack: ExitStack) -> str:
+def _broker(bootstrap_servers: Servers | None, stack: ExitStack) -> Servers:
     if bootstrap_servers is not None:
         require_broker(bootstrap_servers)
         return bootstrap_servers
@@ -108,11 +111,17 @@ def _broker(bootstrap_servers: str | None, stack: ExitStack) -> str:
         return stack.enter_context(EmbeddedKafka()).bootstrap_servers
 
 
-def _prepare(systems: set[str], view: BenchView) -> dict[str, TailraceError]:
+def _prepare(systems: set[str], servers: Servers, view: BenchView) -> dict[str, TailraceError]:
     """Install what is missing. A system that cannot be installed does not stop the others."""
     unavailable = {}
     for name in sorted(systems):
         try:
+            if isinstance(servers, KafkaCluster) and SYSTEMS[name].runtime not in REACH_SECURED:
+                raise ConfigurationError(
+                    "TAILRACE_BAD_ARGUMENT",
+                    f"{name} is not measured with --kafka-config.",
+                    "measure it on an embedded broker, or on a cluster without passwords.",
+                )
             environments.prepare(SYSTEMS[name])
         except TailraceError as failure:
             view.unavailable(name, failure)

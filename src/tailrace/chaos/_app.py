@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tailrace.chaos._events import tell
 from tailrace.chaos._owner import end_with_owner
 from tailrace.chaos._settings import DriverSettings, WantedQuery, read_wanted
-from tailrace.chaos.workloads import QueryName, read, rows_of, write
+from tailrace.chaos.workloads import POSTGRESQL, REDIS, QueryName, read, rows_of, write
 from tailrace.errors import TailraceError
 from tailrace.session import configure
 
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _session(settings: DriverSettings) -> SparkSession:
-    return configure(
+    builder = (
         SparkSession.builder.master(settings.master)
         .appName("tailrace chaos")
         .config("spark.ui.enabled", "false")
@@ -50,7 +50,9 @@ def _session(settings: DriverSettings) -> SparkSession:
         .config("spark.driver.memory", "2g")
         .config("spark.local.dir", str(Path(settings.folder) / "spark"))
         .config("spark.sql.shuffle.partitions", str(settings.shuffle_partitions))
-    ).getOrCreate()
+    )
+    stores = settings.stores
+    return configure(builder, postgresql_driver=POSTGRESQL in stores, redis_client=REDIS in stores).getOrCreate()
 
 
 class Queries:
@@ -88,7 +90,8 @@ class Queries:
         try:
             self._spark.conf.unset(WARM_UP) if spec.warm_up else self._spark.conf.set(WARM_UP, "0")
             rows = rows_of(parsed, spec.version, lambda: read(self._spark, servers, spec.input_topic))
-            writer = write(rows, parsed.sink, servers, spec.output_topic, spec.checkpoint).queryName(name)
+            options = spec.sink_options or {"kafka.bootstrap.servers": servers, "topic": spec.output_topic}
+            writer = write(rows, parsed.sink, options, spec.checkpoint).queryName(name)
             writer = writer.trigger(realTime=f"{spec.epoch_s} seconds")  # type: ignore[call-overload]  # not in PySpark's hints
             self._running[name] = (spec, writer.start())
         except Exception as failure:

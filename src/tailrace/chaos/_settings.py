@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 WANTED = "wanted.json"
@@ -18,6 +18,8 @@ class DriverSettings:
     bootstrap_servers: str
     folder: str
     shuffle_partitions: int
+    stores: tuple[str, ...] = ()
+    """Those that a query may write to."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -41,6 +43,8 @@ class WantedQuery:
     """Of its code."""
     run: int = 0
     """One more for a plain stop and start."""
+    sink_options: dict[str, str] = field(default_factory=dict)
+    """Of a store: how it is reached, and what its output is."""
 
 
 def write_wanted(folder: Path, queries: Mapping[str, WantedQuery]) -> None:

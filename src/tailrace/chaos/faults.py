@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import signal
 import time
@@ -16,6 +15,16 @@ from tailrace.chaos import _processes
 from tailrace.chaos._events import Event
 from tailrace.chaos._read_only import read_only, why_not_read_only
 from tailrace.chaos.schedule import Kind, Planned
+from tailrace.chaos.server_faults import (
+    cut_network,
+    cut_store_network,
+    kill_broker,
+    kill_store,
+    restart_broker,
+    restart_store,
+    stop_broker,
+    stop_store,
+)
 from tailrace.chaos.testbed import Testbed
 from tailrace.chaos.topics import add_partition
 
@@ -110,40 +119,6 @@ def stop_driver(testbed: Testbed, planned: Planned) -> None:
         testbed.driver.signal(signal.SIGCONT)
 
 
-def kill_broker(testbed: Testbed, planned: Planned) -> None:
-    assert testbed.broker is not None
-    testbed.broker.kill()
-    testbed.pause(planned.lasts_s)
-    testbed.broker.start()
-
-
-def restart_broker(testbed: Testbed, planned: Planned) -> None:
-    assert testbed.broker is not None
-    testbed.broker.shut_down()
-    testbed.pause(planned.lasts_s)
-    testbed.broker.start()
-
-
-def stop_broker(testbed: Testbed, planned: Planned) -> None:
-    assert testbed.broker is not None
-    assert testbed.broker.pid is not None
-    os.kill(testbed.broker.pid, signal.SIGSTOP)
-    try:
-        testbed.pause(planned.lasts_s)
-    finally:
-        os.kill(testbed.broker.pid, signal.SIGCONT)
-
-
-def cut_network(testbed: Testbed, planned: Planned) -> None:
-    """Between the driver and the broker: half the time connections break, half the time nothing arrives any more."""
-    assert testbed.proxy is not None
-    testbed.proxy.cut() if planned.pick < 0.5 else testbed.proxy.fall_silent()
-    try:
-        testbed.pause(planned.lasts_s)
-    finally:
-        testbed.proxy.restore()
-
-
 def lock_checkpoint(testbed: Testbed, planned: Planned) -> None:
     assert testbed.checkpoints is not None
     with read_only(testbed.checkpoints):
@@ -187,6 +162,7 @@ class Fault:
     needs_broker: bool = False
     needs_own_queries: bool = False
     needs_changing: bool = False
+    needs_store: bool = False
 
     @property
     def name(self) -> str:
@@ -275,14 +251,40 @@ FAULTS = {
             "connections to the broker break, or nothing arrives any more",
             needs_broker=True,
         ),
+        Fault(
+            Kind("store-kill", weight=2, lasts_s=(0, 4)),
+            kill_store,
+            "SIGKILL to the server of the store, started again with its data",
+            needs_store=True,
+        ),
+        Fault(
+            Kind("store-restart", lasts_s=(0, 4)),
+            restart_store,
+            "the server of the store is shut down in order, and started again",
+            needs_store=True,
+        ),
+        Fault(
+            Kind("store-stop", lasts_s=(1, 10)),
+            stop_store,
+            "SIGSTOP to the server of the store, SIGCONT after a while",
+            needs_store=True,
+        ),
+        Fault(
+            Kind("store-network-cut", lasts_s=(1, 10)),
+            cut_store_network,
+            "connections to the store break, or nothing arrives any more",
+            needs_store=True,
+        ),
     )
 }
 
 
-def why_not(fault: Fault, *, own_broker: bool, own_queries: bool, changing: bool) -> str | None:
+def why_not(fault: Fault, *, own_broker: bool, own_queries: bool, changing: bool, store: bool) -> str | None:
     """Why a fault is unavailable here; None if it is available."""
     if fault.needs_changing and not changing:
         return "it needs the built-in query `changing`"
+    if fault.needs_store and not store:
+        return "it needs --sink postgresql or redis"
     if fault.needs_broker and not own_broker:
         return "the broker is yours, not an embedded one"
     if fault.needs_own_queries and not own_queries:

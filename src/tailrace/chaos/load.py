@@ -10,6 +10,7 @@ from collections.abc import Callable
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tailrace._broker.admin import SILENT
+from tailrace._kafka.cluster import Servers, client_settings
 from tailrace.errors import TailraceError
 
 Encode = Callable[[int], tuple[str, bytes]]
@@ -21,7 +22,7 @@ DELIVERED_WITHIN_S = 300
 
 
 class LoadGenerator:
-    def __init__(self, bootstrap_servers: str, topic: str, *, rate: float, partitions: int, encode: Encode) -> None:
+    def __init__(self, bootstrap_servers: Servers, topic: str, *, rate: float, partitions: int, encode: Encode) -> None:
         self.topic = topic
         self.partitions = partitions
         self._rate = rate
@@ -30,15 +31,17 @@ class LoadGenerator:
         self._refused: str | None = None
         self._stop = threading.Event()
         self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap_servers,
-                # A repeated send must not look like a duplicate of the query's.
-                "enable.idempotence": True,
-                "message.timeout.ms": DELIVERED_WITHIN_S * 1000,
-                "reconnect.backoff.max.ms": 500,
-                "topic.metadata.refresh.interval.ms": 1000,
-                "log_level": 0,
-            },
+            client_settings(
+                bootstrap_servers,
+                {
+                    # A repeated send must not look like a duplicate of the query's.
+                    "enable.idempotence": True,
+                    "message.timeout.ms": DELIVERED_WITHIN_S * 1000,
+                    "reconnect.backoff.max.ms": 500,
+                    "topic.metadata.refresh.interval.ms": 1000,
+                    "log_level": 0,
+                },
+            ),
             logger=SILENT,
         )
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from tailrace._kafka.cluster import Servers
 from tailrace.chaos.delivery import Promise
 from tailrace.chaos.records import key_of
 from tailrace.chaos.workloads import USUAL, queries_of
@@ -22,7 +23,7 @@ class UsersQuery:
 
     script: Path
     arguments: tuple[str, ...]
-    bootstrap_servers: str
+    cluster: Servers
     input_topic: str
     output_topic: str
     id_field: str = "id"

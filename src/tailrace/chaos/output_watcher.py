@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from tailrace._kafka.cluster import Servers
 from tailrace.chaos.topics import beginnings, new_reader
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A topic that a query writes to."""
+    """A topic, a table or a stream that a query writes to."""
 
     query: str
     topic: str
@@ -23,15 +25,38 @@ class Watched:
     """What its records say in `by`, if other queries write to the topic as well."""
 
 
+class LiveReader(Protocol):
+    """Reads outputs while queries write to them."""
+
+    def read(self) -> Iterable[tuple[str, bytes]]:
+        """What has been written since the last call: the output's name and the value. Waits for a moment."""
+
+    def close(self) -> None: ...
+
+
+class TopicReader:
+    def __init__(self, bootstrap_servers: Servers, topics: Iterable[str]) -> None:
+        self._reader = new_reader(bootstrap_servers)
+        self._reader.assign(beginnings(self._reader, topics))
+
+    def read(self) -> Iterator[tuple[str, bytes]]:
+        for message in self._reader.consume(1000, 0.02):
+            if message.error() is None:
+                yield str(message.topic()), message.value() or b""
+
+    def close(self) -> None:
+        self._reader.close()
+
+
 class OutputWatcher:
-    """Reads every query's output topics in a thread of its own, and keeps only when something new came.
+    """Reads every query's outputs in a thread of its own, and keeps only when something new came.
 
     :param number_field: where an output record says which input record it answers.
     """
 
     def __init__(
         self,
-        bootstrap_servers: str,
+        readers: Sequence[LiveReader],
         outputs: Sequence[Watched],
         *,
         number_field: str,
@@ -46,10 +71,8 @@ class OutputWatcher:
         self._mark = 0
         self._reached: dict[tuple[str, int], float] = {}
         self._seen = {output.query: bytearray() for output in outputs}
-        self.rows = dict.fromkeys(self._seen, 0)
         self.last_new_at = time.monotonic()
-        self._reader = new_reader(bootstrap_servers)
-        self._reader.assign(beginnings(self._reader, self._outputs))
+        self._readers = readers
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -75,13 +98,14 @@ class OutputWatcher:
     def close(self) -> None:
         self._stop.set()
         self._thread.join()
-        self._reader.close()
+        for reader in self._readers:
+            reader.close()
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            for message in self._reader.consume(1000, 0.02):
-                if message.error() is None:
-                    self._note(self._outputs[str(message.topic())], message.value() or b"")
+            for reader in self._readers:
+                for output, value in reader.read():
+                    self._note(self._outputs[output], value)
 
     def _note(self, outputs: list[Watched], value: bytes) -> None:
         try:
@@ -93,7 +117,6 @@ class OutputWatcher:
             # Not an answer to anything; the comparison at the end reports it.
             return
         with self._lock:
-            self.rows[query] += 1
             seen = self._seen[query]
             if row >= len(seen):
                 seen.extend(bytes(row + 1 - len(seen)))

@@ -15,9 +15,19 @@ MOST_FOR_WARM_UP_S = 10
 
 
 class OwnQueries:
-    """:param outputs: the output topics of each query. It begins with the first, and may be changed to the others."""
+    """:param outputs: the output topics of each query. It begins with the first, and may be changed to the others.
+    :param sink_options: of the outputs that are in a store.
+    """
 
-    def __init__(self, folder: Path, input_topic: str, outputs: Mapping[str, tuple[str, ...]], *, epoch_s: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        input_topic: str,
+        outputs: Mapping[str, tuple[str, ...]],
+        *,
+        epoch_s: int,
+        sink_options: Mapping[str, dict[str, str]],
+    ) -> None:
         self.folder = folder
         self.input_topic = input_topic
         self._outputs = outputs
@@ -25,7 +35,12 @@ class OwnQueries:
         self._in_a_row: dict[str, int] = {}
         self.wanted = {
             query: WantedQuery(
-                input_topic, topics[0], str(checkpoint_of(folder, query)), epoch_s=epoch_s, warm_up=False
+                input_topic,
+                topics[0],
+                str(checkpoint_of(folder, query)),
+                epoch_s=epoch_s,
+                warm_up=False,
+                sink_options=sink_options.get(topics[0], {}),
             )
             for query, topics in outputs.items()
         }
@@ -77,6 +92,11 @@ class OwnQueries:
 
     def commits(self) -> dict[str, int]:
         return {query: last_commit(Path(spec.checkpoint)) for query, spec in self.wanted.items()}
+
+    def have_committed(self, query: str, ends: Mapping[int, int]) -> bool:
+        """Whether a query has committed all records before these offsets."""
+        committed = committed_offsets(Path(self.wanted[query].checkpoint), self.input_topic)
+        return all(committed.get(partition, 0) >= end for partition, end in ends.items())
 
     def note_fault(self) -> int:
         """The faults in a row, with the one that is about to strike, since a query's last commit; the most of any."""

@@ -59,8 +59,16 @@ def settle(testbed: Testbed, options: ChaosOptions) -> None:
     testbed.load.stop()
     testbed.watcher.last_new_at = time.monotonic()
     sent = sent_records(testbed, options)
-    due = {query: rows_due(_workload(query), sent) for query in testbed.queries}
-    while any(due.values()) and time.monotonic() - testbed.watcher.last_new_at < options.patience_s:
+    coalesced = [query for query in testbed.queries if _is_coalesced(testbed, query)]
+    due = {query: rows_due(_workload(query), sent) for query in testbed.queries if query not in coalesced}
+    ends = {each.partition: each.offset + 1 for each in sorted(sent, key=lambda each: each.offset)}
+
+    def is_settled() -> bool:
+        return not any(due.values()) and all(
+            testbed.own is not None and testbed.own.have_committed(query, ends) for query in coalesced
+        )
+
+    while not is_settled() and time.monotonic() - testbed.watcher.last_new_at < options.patience_s:
         due = {query: testbed.watcher.missing(query, rows) for query, rows in due.items()}
         testbed.start_again_if_ended()
         testbed.pause(0.2)
@@ -101,19 +109,32 @@ def deliveries(testbed: Testbed, options: ChaosOptions, log: Path) -> dict[str, 
 def _delivery(testbed: Testbed, options: ChaosOptions, query: str, sent: list[Sent], log: Path) -> Delivery:
     field = options.yours.id_field if options.yours is not None else "number"
     by = QueryName.parse(query).part
+    store = testbed.stores.get(QueryName.parse(query).sink)
     answers = {
-        topic: answers_of(read_all(testbed.bootstrap_servers, topic), field, by) for topic in testbed.outputs[query]
+        output: answers_of(
+            store.writes(output) if store is not None else read_all(testbed.bootstrap_servers, output), field, by
+        )
+        for output in testbed.outputs[query]
     }
     workload = _workload(query)
     if workload in WORKLOADS and WORKLOADS[workload].versions > 1:
         assert testbed.own is not None
         return compare_changes(sent, answers, testbed.own.changes[query])
     in_order = [answer for found in answers.values() for answer in found]
-    delivery = compare(workload, sent, in_order)
+    final = None
+    if store is not None and WORKLOADS[workload].keyed:
+        final = [answer for output in answers for answer in answers_of(store.last(output), field)]
+    delivery = compare(workload, sent, in_order, final=final, coalesced=_is_coalesced(testbed, query))
     for key in delivery.wrong_keys[:EXAMPLES]:
         history = [json.dumps({"number": answer.number, **answer.fields}) for answer in in_order if answer.key == key]
         note(log, f"{query}, wrong last record of {key}; all its records: {' '.join(history)}")
     return delivery
+
+
+def _is_coalesced(testbed: Testbed, query: str) -> bool:
+    """Whether a row of the output may stand for several: the last update of a key in a batch."""
+    name = QueryName.parse(query)
+    return name.sink in testbed.stores and testbed.stores[name.sink].coalesces and WORKLOADS[name.workload].keyed
 
 
 def _workload(query: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException, Producer
 
 from tailrace._broker.admin import SILENT
+from tailrace._kafka.cluster import Servers, client_settings
 from tailrace.chaos._events import Event
 from tailrace.chaos._reference import Reference
 from tailrace.chaos.delivery import Delivery, answers_of
@@ -32,7 +33,7 @@ def check_against_references(yours: UsersQuery, delivery: Delivery, sent: list[S
 
     The user's own run must have ended.
     """
-    servers, tag = yours.bootstrap_servers, uuid.uuid4().hex[:8]
+    servers, tag = yours.cluster, uuid.uuid4().hex[:8]
     first, second, copy = (f"{yours.output_topic}-{name}-{tag}" for name in ("reference-1", "reference-2", "input"))
     made: list[str] = []
     try:
@@ -76,12 +77,12 @@ def _run(yours: UsersQuery, topic: str, read_from: str, batch_size: int, log: Pa
             f"the script runs no query in micro-batch that writes to '{yours.output_topic}' with the option topic.",
             f"read its log: {log}",
         )
-    return answers_of(read_all(yours.bootstrap_servers, topic), yours.id_field)
+    return answers_of(read_all(yours.cluster, topic), yours.id_field)
 
 
-def _copy_with_partitions_reversed(servers: str, source: str, target: str) -> None:
+def _copy_with_partitions_reversed(servers: Servers, source: str, target: str) -> None:
     """Each partition keeps its order; tasks and shuffles meet them in another one."""
-    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0}, logger=SILENT)
+    producer = Producer(client_settings(servers, {"enable.idempotence": True, "log_level": 0}), logger=SILENT)
     last = partitions_of(servers, source) - 1
     for read in read_all(servers, source):
         _produce(producer, target, last - read.partition, read)

@@ -14,6 +14,7 @@ from tailrace._version import __version__
 from tailrace.chaos.pieces import repeat_command
 from tailrace.chaos.result import ChaosResult, Round, failure_texts
 from tailrace.chaos.workloads import QueryName
+from tailrace.contract import notebook
 from tailrace.loadtest.machine import describe_machine
 
 # What is counted in each round, and its heading.
@@ -131,6 +132,25 @@ def show(result: ChaosResult, console: Console) -> None:
         console.print(faults_table(result))
     console.print(f"[dim]{method(result)}[/]")
     console.print(f"[dim]{describe_machine()}[/]")
+
+
+def to_html(result: ChaosResult) -> str:
+    """For a notebook: a row for each query, and a row for each fault."""
+    broken = result.broken()
+    figures = {query: _figures(result, query) for query in result.queries}
+    columns = list(next(iter(figures.values()), {}))
+    deliveries = [
+        (query, result.queries[query].promise, "no" if query in broken else "yes", *row.values())
+        for query, row in figures.items()
+    ]
+    faults = [(name, *row) for name, row in _fault_rows(result).items()]
+    return notebook.card(
+        f"Chaos, {len(result.rounds)} faults: {'broken' if result.failures else 'every promise kept'}",
+        notebook.table(("query", "promise", "kept", *columns), deliveries) if deliveries else "",
+        *(notebook.paragraph(f"failed: {text}") for text in failure_texts(result)),
+        notebook.table(("fault", *FAULT_COLUMNS), faults) if faults else "",
+        notebook.paragraph(method(result)) if result.pieces else "",
+    )
 
 
 def to_dict(result: ChaosResult) -> dict[str, Any]:

@@ -195,6 +195,11 @@ class ChaosResult:
     def failures(self) -> list[PieceResult]:
         return [piece for piece in self.pieces if not piece.is_good]
 
+    def _repr_html_(self) -> str:
+        from tailrace.chaos.report import to_html  # it reads this class
+
+        return to_html(self)
+
     def broken(self) -> dict[str, list[str]]:
         """What breaks the promise, by query; empty if every promise is kept."""
         return {query: tally.broken for query, tally in self.queries.items() if tally.broken}

@@ -24,7 +24,7 @@ from tailrace.chaos.summary import write_summary
 from tailrace.chaos.testbed import Testbed
 from tailrace.chaos.testbed_setup import Bench, set_up_bench, set_up_piece, set_up_users_query
 from tailrace.chaos.view import ChaosView
-from tailrace.chaos.workloads import WORKLOADS
+from tailrace.chaos.workloads import STORES, WORKLOADS, refuse_not_in_stores
 from tailrace.errors import TailraceError
 
 KEPT_FOLDERS = 9
@@ -37,7 +37,10 @@ def plan(options: ChaosOptions) -> tuple[list[Planned], dict[str, str]]:
     own = options.yours is None
     changing = own and any(WORKLOADS[workload].versions > 1 for workload in options.workloads)
     chosen = [FAULTS[name] for name in options.faults or FAULTS]
-    reasons = {fault.name: why_not(fault, own_broker=own, own_queries=own, changing=changing) for fault in chosen}
+    store = own and any(sink in STORES for sink in options.sinks)
+    reasons = {
+        fault.name: why_not(fault, own_broker=own, own_queries=own, changing=changing, store=store) for fault in chosen
+    }
     unavailable = {name: reason for name, reason in reasons.items() if reason is not None}
     kinds = [fault.kind for fault in chosen if fault.name not in unavailable]
     if not kinds:
@@ -56,6 +59,8 @@ def run_chaos(options: ChaosOptions, view: ChaosView, folder: Path | None = None
         new one next to the logs.
     """
     begun = time.monotonic()
+    if options.yours is None:
+        refuse_not_in_stores(options.workloads, options.sinks)
     planned = pieces(options)
     reasons = [plan(piece)[1] for piece in planned]
     unavailable = {name: why for name, why in reasons[0].items() if all(name in each for each in reasons)}

@@ -1,4 +1,4 @@
-"""What faults act on: the driver, the broker, the network between them, the disk."""
+"""What faults act on: the driver, the broker, a store, the network between them, the disk."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tailrace._kafka.cluster import Servers
 from tailrace._process.machine_load import stretched
 from tailrace.chaos._events import Event
 from tailrace.chaos.driver import Driver
@@ -14,6 +15,7 @@ from tailrace.chaos.load import LoadGenerator
 from tailrace.chaos.output_watcher import OutputWatcher
 from tailrace.chaos.own_queries import OwnQueries
 from tailrace.chaos.proxy import TcpProxy
+from tailrace.chaos.stores import Store
 from tailrace.errors import TailraceError
 from tailrace.kafka import EmbeddedKafka
 
@@ -32,13 +34,13 @@ class DriverVariant:
 
 @dataclass
 class Testbed:
-    bootstrap_servers: str
+    bootstrap_servers: Servers
     queries: tuple[str, ...]
     driver: Driver
     load: LoadGenerator
     watcher: OutputWatcher
     outputs: dict[str, tuple[str, ...]]
-    """Each query's output topics."""
+    """Each query's outputs: topics, or tables or keys of a store."""
     broker: EmbeddedKafka | None = None
     """The embedded broker; none if the user's is used, which is not ours to harm."""
     proxy: TcpProxy | None = None
@@ -47,6 +49,9 @@ class Testbed:
     """None if the driver is the user's script, and so are the next ones."""
     own: OwnQueries | None = None
     events: list[Event] = field(default_factory=list)
+    stores: dict[str, Store] = field(default_factory=dict)
+    """By sink."""
+    store_proxies: list[TcpProxy] = field(default_factory=list)
 
     def pause(self, seconds: float) -> None:
         time.sleep(seconds)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tailrace._kafka.cluster import Servers
 from tailrace._process.ports import HOST
 from tailrace._spark import maven
 from tailrace.chaos._events import Event
@@ -16,14 +17,15 @@ from tailrace.chaos.driver import Driver
 from tailrace.chaos.faults import MOST_PARTITIONS
 from tailrace.chaos.load import Encode, LoadGenerator
 from tailrace.chaos.options import ChaosOptions, UsersQuery
-from tailrace.chaos.output_watcher import OutputWatcher, Watched
+from tailrace.chaos.output_watcher import LiveReader, OutputWatcher, TopicReader, Watched
 from tailrace.chaos.own_queries import OwnQueries
 from tailrace.chaos.pieces import SHORT_EPOCH_S
 from tailrace.chaos.proxy import TcpProxy
 from tailrace.chaos.records import record
+from tailrace.chaos.stores import Store, StoreReader, open_store, resolve_client
 from tailrace.chaos.testbed import DriverVariant, Testbed
 from tailrace.chaos.topics import beginnings, compact, new_reader
-from tailrace.chaos.workloads import WORKLOADS, QueryName
+from tailrace.chaos.workloads import STORES, WORKLOADS, QueryName
 from tailrace.errors import TailraceError
 from tailrace.kafka import EmbeddedKafka, delete_topics, require_broker
 
@@ -52,6 +54,9 @@ def set_up_bench(pieces: list[ChaosOptions], log: Path, stack: ExitStack) -> Ben
     broker = stack.enter_context(EmbeddedKafka(proxy_port=proxy.port))
     proxy.target_port = broker.proxied_port
     variant, slots = DriverVariant(), max(map(_slots, pieces))
+    stores = tuple(sorted({sink for piece in pieces for sink in piece.sinks if sink in STORES}))
+    for store in stores:
+        resolve_client(store)
 
     def command() -> list[str]:
         settings = DriverSettings(
@@ -60,6 +65,7 @@ def set_up_bench(pieces: list[ChaosOptions], log: Path, stack: ExitStack) -> Ben
             bootstrap_servers=f"{HOST}:{proxy.port}",
             folder=str(folder),
             shuffle_partitions=variant.shuffle_partitions,
+            stores=stores,
         )
         return ["tailrace.chaos._app", settings.to_json()]
 
@@ -75,10 +81,11 @@ def _slots(piece: ChaosOptions) -> int:
 
 
 def set_up_piece(bench: Bench, piece: ChaosOptions, number: int, log: Path, stack: ExitStack) -> Testbed:
-    """Topics, checkpoints, load and queries of a piece. They end with it; broker and driver stay."""
+    """Topics, stores, checkpoints, load and queries of a piece. They end with it; broker and driver stay."""
     servers, input_topic = bench.broker.bootstrap_servers, f"input-{number}"
     outputs = {query: _topics(QueryName.parse(query), number) for query in piece.queries}
-    topics = sorted({topic for topics in outputs.values() for topic in topics})
+    topics = sorted({t for query, names in outputs.items() if _sink(query) not in STORES for t in names})
+    outside = _set_up_stores(outputs, stack)
     bench.broker.create_topics([input_topic, *topics], partitions=PARTITIONS)
     stack.callback(delete_topics, servers, [input_topic, *topics])
     compact(
@@ -92,15 +99,17 @@ def set_up_piece(bench: Bench, piece: ChaosOptions, number: int, log: Path, stac
     stack.callback(shutil.rmtree, bench.folder / "checkpoints", ignore_errors=True)
     for query in piece.queries:
         checkpoint_of(bench.folder, query).mkdir(parents=True)
-    own = OwnQueries(bench.folder, input_topic, outputs, epoch_s=piece.epoch_s or SHORT_EPOCH_S)
+    epoch_s = piece.epoch_s or SHORT_EPOCH_S
+    own = OwnQueries(bench.folder, input_topic, outputs, epoch_s=epoch_s, sink_options=outside.options)
 
     def encode(number: int) -> tuple[str, bytes]:
         made = record(number)
         return made.key, made.to_json()
 
     load = _load(servers, input_topic, PARTITIONS, encode, piece, stack)
+    readers: list[LiveReader] = [StoreReader(store) for store in outside.stores.values()]
     watcher = OutputWatcher(
-        servers,
+        [*readers, TopicReader(servers, topics)] if topics else readers,
         [_watched(QueryName.parse(query), topic) for query, topics in outputs.items() for topic in topics],
         number_field="number",
         partition_of=load.partition_of,
@@ -120,9 +129,44 @@ def set_up_piece(bench: Bench, piece: ChaosOptions, number: int, log: Path, stac
         variant=bench.variant,
         own=own,
         events=bench.events,
+        stores=outside.stores,
+        store_proxies=outside.proxies,
     )
     own.want()
     return testbed
+
+
+@dataclass
+class StoresOfPiece:
+    """The stores that the queries of a piece write to, each behind a proxy."""
+
+    stores: dict[str, Store] = field(default_factory=dict)
+    proxies: list[TcpProxy] = field(default_factory=list)
+    options: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of the sink, by output."""
+
+
+def _set_up_stores(outputs: dict[str, tuple[str, ...]], stack: ExitStack) -> StoresOfPiece:
+    made = StoresOfPiece()
+    for sink in sorted({_sink(query) for query in outputs} & set(STORES)):
+        store = made.stores[sink] = open_store(sink, stack)
+        proxy = stack.enter_context(TcpProxy())
+        proxy.target_port = store.port
+        made.proxies.append(proxy)
+        of_store = {query: names for query, names in outputs.items() if _sink(query) == sink}
+        keyed = {
+            name: WORKLOADS[QueryName.parse(query).workload].keyed
+            for query, names in of_store.items()
+            for name in names
+        }
+        for name, is_keyed in keyed.items():
+            store.create(name, keyed=is_keyed)
+            made.options[name] = store.options(name, keyed=is_keyed, port=proxy.port)
+    return made
+
+
+def _sink(query: str) -> str:
+    return QueryName.parse(query).sink
 
 
 def _topics(name: QueryName, number: int) -> tuple[str, ...]:
@@ -138,11 +182,11 @@ def _watched(name: QueryName, topic: str) -> Watched:
 def set_up_users_query(yours: UsersQuery, options: ChaosOptions, log: Path, stack: ExitStack) -> Testbed:
     """The user's script, between the user's topics."""
     yours.require_readable_template()
-    require_broker(yours.bootstrap_servers)
+    require_broker(yours.cluster)
     partitions = _partitions(yours)
-    load = _load(yours.bootstrap_servers, yours.input_topic, partitions, yours.encode, options, stack)
+    load = _load(yours.cluster, yours.input_topic, partitions, yours.encode, options, stack)
     watcher = OutputWatcher(
-        yours.bootstrap_servers,
+        [TopicReader(yours.cluster, [yours.output_topic])],
         [Watched(query, yours.output_topic, yours.id_field) for query in options.queries],
         number_field=yours.id_field,
         partition_of=load.partition_of,
@@ -153,11 +197,11 @@ def set_up_users_query(yours: UsersQuery, options: ChaosOptions, log: Path, stac
     driver = Driver(lambda: command, log, events.append)
     stack.callback(driver.kill)
     outputs: dict[str, tuple[str, ...]] = dict.fromkeys(options.queries, (yours.output_topic,))
-    return Testbed(yours.bootstrap_servers, options.queries, driver, load, watcher, outputs, events=events)
+    return Testbed(yours.cluster, options.queries, driver, load, watcher, outputs, events=events)
 
 
 def _load(
-    bootstrap_servers: str, topic: str, partitions: int, encode: Encode, options: ChaosOptions, stack: ExitStack
+    bootstrap_servers: Servers, topic: str, partitions: int, encode: Encode, options: ChaosOptions, stack: ExitStack
 ) -> LoadGenerator:
     load = LoadGenerator(bootstrap_servers, topic, rate=options.rate, partitions=partitions, encode=encode)
     stack.callback(load.abandon)
@@ -166,7 +210,7 @@ def _load(
 
 def _partitions(yours: UsersQuery) -> int:
     """The partitions of the input topic. Both topics must exist and be empty: whole topics are compared."""
-    reader = new_reader(yours.bootstrap_servers)
+    reader = new_reader(yours.cluster)
     try:
         described = reader.list_topics(timeout=10).topics
         for topic in (yours.input_topic, yours.output_topic):

@@ -14,6 +14,7 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions
 
 from tailrace._broker.admin import SILENT
+from tailrace._kafka.cluster import Servers, client_settings
 from tailrace.errors import TailraceError
 
 READ_WITHIN_S = 120
@@ -31,19 +32,21 @@ class Read:
     timestamp_ms: int = 0
 
 
-def new_reader(bootstrap_servers: str) -> Consumer:
+def new_reader(bootstrap_servers: Servers) -> Consumer:
     return Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": f"tailrace-chaos-{uuid.uuid4().hex}",
-            "enable.auto.commit": False,
-            # What a transaction has written counts when it is committed, as for any careful reader.
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "reconnect.backoff.max.ms": 500,
-            "fetch.wait.max.ms": 50,
-            "log_level": 0,
-        },
+        client_settings(
+            bootstrap_servers,
+            {
+                "group.id": f"tailrace-chaos-{uuid.uuid4().hex}",
+                "enable.auto.commit": False,
+                # What a transaction has written counts when it is committed, as for any careful reader.
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "reconnect.backoff.max.ms": 500,
+                "fetch.wait.max.ms": 50,
+                "log_level": 0,
+            },
+        ),
         logger=SILENT,
     )
 
@@ -53,7 +56,7 @@ def beginnings(reader: Consumer, topics: Iterable[str]) -> list[TopicPartition]:
     return [TopicPartition(topic, number, 0) for topic, partitions in described.items() for number in partitions]
 
 
-def read_all(bootstrap_servers: str, topic: str) -> list[Read]:
+def read_all(bootstrap_servers: Servers, topic: str) -> list[Read]:
     """Everything that is in a topic now, each partition in its order."""
     reader = new_reader(bootstrap_servers)
     try:
@@ -82,18 +85,18 @@ def read_all(bootstrap_servers: str, topic: str) -> list[Read]:
         reader.close()
 
 
-def partitions_of(bootstrap_servers: str, topic: str) -> int:
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
+def partitions_of(bootstrap_servers: Servers, topic: str) -> int:
+    admin = AdminClient(client_settings(bootstrap_servers, {"log_level": 0}), logger=SILENT)
     return len(admin.list_topics(topic, timeout=30).topics[topic].partitions)
 
 
-def compact(bootstrap_servers: str, topics: Iterable[str]) -> None:
+def compact(bootstrap_servers: Servers, topics: Iterable[str]) -> None:
     """Let the broker compact topics as soon as it can: all but the newest seconds keep one record of each key."""
     wanted = [(ResourceType.TOPIC, topic, name, value) for topic in topics for name, value in COMPACTED_TOPIC.items()]
     if not wanted:
         return
     # Otherwise the cleaner looks every 15 seconds.
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
+    admin = AdminClient(client_settings(bootstrap_servers, {"log_level": 0}), logger=SILENT)
     for broker in admin.list_topics(timeout=30).brokers:
         wanted.append((ResourceType.BROKER, str(broker), "log.cleaner.backoff.ms", "1000"))
     resources: dict[tuple[ResourceType, str], list[ConfigEntry]] = {}
@@ -105,9 +108,9 @@ def compact(bootstrap_servers: str, topics: Iterable[str]) -> None:
         change.result(timeout=30)
 
 
-def add_partition(bootstrap_servers: str, topic: str) -> int:
+def add_partition(bootstrap_servers: Servers, topic: str) -> int:
     """One partition more; gives their number when it can be written to."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0}, logger=SILENT)
+    admin = AdminClient(client_settings(bootstrap_servers, {"log_level": 0}), logger=SILENT)
     wanted = len(admin.list_topics(topic, timeout=30).topics[topic].partitions) + 1
     admin.create_partitions([NewPartitions(topic, wanted)])[topic].result(timeout=30)
     deadline = time.monotonic() + READ_WITHIN_S

@@ -16,9 +16,12 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from tailrace.chaos import hard_queries
+from tailrace.errors import TailraceError
 
 EXACTLY_ONCE_SINK = "tailrace-kafka"
 SINKS = ("kafka", EXACTLY_ONCE_SINK)
+POSTGRESQL, REDIS = "postgresql", "redis"
+STORES = (POSTGRESQL, REDIS)
 # So many records, at the usual rate about three seconds, lie between the two of a pair: often an epoch ends in between.
 # No multiple of 2, 3 or 4, so the two are in different partitions.
 PARTNER = 301
@@ -41,6 +44,10 @@ class Workload:
     """How many variants of the code there are. If several, the query is given the number of one."""
     compacted: bool = False
     """Whether its output topic is compacted."""
+    keyed: bool = False
+    """Whether in a store a row replaces the one with the same key."""
+    not_in_stores: str = ""
+    """Why a store cannot take its output; empty if it can."""
 
 
 @dataclass(frozen=True)
@@ -134,26 +141,44 @@ def join(rows: DataFrame, others: DataFrame) -> DataFrame:
     )
 
 
+ONLY_TOPICS = "only a topic can be compacted"
 WORKLOADS = {
     "stateless": Workload(stateless, shuffles=0),
     "python": Workload(python, shuffles=0),
-    "aggregation": Workload(aggregation),
+    "aggregation": Workload(aggregation, keyed=True),
     "dedup": Workload(dedup, row_field="id"),
-    "processor": Workload(processor),
-    "session": Workload(session),
-    "join": Workload(join, readings=2),
-    "extremes": Workload(hard_queries.extremes),
-    "firsts": Workload(hard_queries.firsts),
+    "processor": Workload(processor, keyed=True),
+    "session": Workload(session, keyed=True),
+    "join": Workload(join, readings=2, not_in_stores="it joins two streams, which the sink refuses"),
+    "extremes": Workload(hard_queries.extremes, keyed=True),
+    "firsts": Workload(hard_queries.firsts, keyed=True),
     "timers": Workload(hard_queries.timers, once=False),
     "two-shuffles": Workload(hard_queries.two_shuffles, shuffles=2, row_field="id", once=False),
     "two-sources": Workload(hard_queries.two_sources, readings=2, row_field="row"),
-    "compacted": Workload(hard_queries.compacted, shuffles=0, once=False, compacted=True),
-    "compacted-extremes": Workload(hard_queries.extremes, once=False, compacted=True),
+    "compacted": Workload(hard_queries.compacted, shuffles=0, once=False, compacted=True, not_in_stores=ONLY_TOPICS),
+    "compacted-extremes": Workload(hard_queries.extremes, once=False, compacted=True, not_in_stores=ONLY_TOPICS),
     "shared": Workload(hard_queries.shared, parts=("a", "b")),
-    "changing": Workload(hard_queries.changing, shuffles=0, once=False, versions=len(hard_queries.PARTS_OF_VERSION)),
+    "changing": Workload(
+        hard_queries.changing,
+        shuffles=0,
+        once=False,
+        versions=len(hard_queries.PARTS_OF_VERSION),
+        not_in_stores="its output topic is changed while it runs",
+    ),
 }
 # What runs unless others are asked for: figures of one release can be compared with those of another.
 USUAL = ("stateless", "python", "aggregation", "dedup")
+
+
+def refuse_not_in_stores(workloads: tuple[str, ...], sinks: tuple[str, ...]) -> None:
+    stores = [sink for sink in sinks if sink in STORES]
+    refused = {name: why for name in workloads if (why := WORKLOADS[name].not_in_stores)}
+    if stores and refused:
+        raise TailraceError(
+            "TAILRACE_WORKLOAD_NOT_FOR_SINK",
+            "; ".join(f"{stores[0]} does not take the query `{name}`: {why}" for name, why in refused.items()) + ".",
+            f"omit it, or run it with --sink {EXACTLY_ONCE_SINK}.",
+        )
 
 
 def queries_of(workload: str, sink: str) -> list[str]:
@@ -181,12 +206,12 @@ def read(spark: SparkSession, bootstrap_servers: str, topic: str) -> DataFrame:
     )
 
 
-def write(rows: DataFrame, sink: str, bootstrap_servers: str, topic: str, checkpoint: str) -> DataStreamWriter:
+def write(rows: DataFrame, sink: str, options: dict[str, str], checkpoint: str) -> DataStreamWriter:
+    """A record of a topic, a row of a table, an entry of a stream and a hash have the same two columns."""
     return (
         rows.select("key", F.to_json(F.struct("*")).alias("value"))
-        .writeStream.format(sink)
-        .option("kafka.bootstrap.servers", bootstrap_servers)
-        .option("topic", topic)
+        .writeStream.format(f"tailrace-{sink}" if sink in STORES else sink)
+        .options(**options)
         .option("checkpointLocation", checkpoint)
         .outputMode("update")
     )

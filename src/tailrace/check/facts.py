@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tailrace._spark.plugin import jvm_object
 from tailrace.check.description import QueryShape
 from tailrace.check.slots import Slots, slots_of
 from tailrace.contract.codec import from_json
@@ -136,7 +137,7 @@ def _id_of(query: Query, described: QueryDescription, running: Mapping[str, str]
 
 def preflight_of(spark: SparkSession) -> Any:
     """The plugin's side of the check."""
-    return spark._jvm.org.apache.spark.sql.tailrace.preflight.Preflight  # type: ignore[union-attr]
+    return jvm_object(spark.sparkContext, "org.apache.spark.sql.tailrace.preflight.Preflight")
 
 
 def writer_options(writer: DataStreamWriter) -> Mapping[str, str]:

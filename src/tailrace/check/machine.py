@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tailrace._broker import background
 from tailrace._broker.admin import require_broker
+from tailrace._kafka.cluster import cluster_of
 from tailrace._process.paths import log_file
 from tailrace._spark import maven
 from tailrace._spark.java import require_java
@@ -50,6 +51,7 @@ class DoctorOptions:
     master: str = "local[*]"
     bootstrap_servers: str | None = None
     checkpoint_location: Path | None = None
+    kafka_config: Path | None = None
 
 
 def examine(options: DoctorOptions, report: Callable[[Requirement], None] = lambda _: None) -> list[Requirement]:
@@ -77,7 +79,7 @@ def examine(options: DoctorOptions, report: Callable[[Requirement], None] = lamb
         note("Session", session.handshake)
         note("Task slots", session.slots)
         session.stop()
-    note("Kafka broker", lambda: _broker(options.bootstrap_servers))
+    note("Kafka broker", lambda: _broker(options.bootstrap_servers, options.kafka_config))
     note("Checkpoint disk", lambda: _disk(options.checkpoint_location or Path(tempfile.gettempdir())))
     return requirements
 
@@ -151,9 +153,9 @@ class _Session:
             self._spark.stop()
 
 
-def _broker(bootstrap_servers: str | None) -> Requirement:
+def _broker(bootstrap_servers: str | None, kafka_config: Path | None) -> Requirement:
     running = background.status()
-    address = bootstrap_servers or (running.bootstrap_servers if running else None)
+    address = cluster_of(bootstrap_servers, kafka_config) or (running.as_admin() if running else None)
     if address is None:
         return Requirement("Kafka broker", True, "none given; `tailrace kafka start` starts one")
     brokers = require_broker(address)

@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQueryManager
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tailrace._spark.logged_session import start_with_log
-from tailrace._spark.plugin import is_loaded
+from tailrace._spark.plugin import is_loaded, jvm_object
 from tailrace._spark.session_builder import RealTimeBuilder
 from tailrace.check.facts import option, writer_options
 from tailrace.check.start_hook import intercept
@@ -31,6 +31,7 @@ from tailrace.errors import TailraceError
 
 # Longer than a script needs to start its next query.
 PATIENCE_S = 15.0
+SOURCE_LINES_CLASS = "org.apache.spark.sql.tailrace.preflight.SourceLines"
 NOT_THE_USERS = (
     str(Path(pyspark.__file__).parent),
     str(Path(__file__).parent.parent),
@@ -41,11 +42,14 @@ NOT_THE_USERS = (
 OnStart = Callable[[DataStreamWriter, str | None], Callable[[], None]]
 
 
-def run_without_starting(script: Path, arguments: list[str], on_start: OnStart, log: Path, master: str | None) -> None:
+def run_without_starting(
+    script: Path, arguments: list[str], on_start: OnStart, log: Path, settings: Mapping[str, str]
+) -> None:
     """Run the script as `python script arguments…` would; each writer that it starts goes to `on_start` with its line.
 
     `on_start` returns what to do when the script stops that query. What the script prints goes to standard error, and
-    what Spark prints to `log`. The interceptor stays: no thread of the script may start a stream after all.
+    what Spark prints to `log`. `settings` replace the script's own, `spark.master` among them. The interceptor stays:
+    no thread of the script may start a stream after all.
     """
 
     def intercepted(writer: DataStreamWriter) -> StubQuery:
@@ -56,7 +60,7 @@ def run_without_starting(script: Path, arguments: list[str], on_start: OnStart, 
     intercept(intercepted)
     with (
         _as_main(script, arguments),
-        _sessions_with_plugin(log, master),
+        _sessions_with_plugin(log, settings),
         _lines_noted(script.parent),
         _nothing_awaited(),
         _alarm_ends_the_script(),
@@ -126,13 +130,13 @@ def _as_main(script: Path, arguments: list[str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _sessions_with_plugin(log: Path, master: str | None) -> Iterator[None]:
+def _sessions_with_plugin(log: Path, settings: Mapping[str, str]) -> Iterator[None]:
     """A script that was written for plain Spark is checked all the same."""
     real_time, plain = RealTimeBuilder.getOrCreate, SparkSession.Builder.getOrCreate
 
     def get_or_create(builder: SparkSession.Builder) -> SparkSession:
-        if master is not None:
-            builder = builder.master(master)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
         ready = builder if isinstance(builder, RealTimeBuilder) else RealTimeBuilder.completing(builder)
         with (
             _replaced(RealTimeBuilder, "getOrCreate", real_time),
@@ -157,8 +161,7 @@ def _lines_noted(folder: Path) -> Iterator[None]:
     def init(self: ClassicDataFrame, jdf: Any, session: Any) -> None:
         make(self, jdf, session)
         if is_loaded(self.sparkSession.sparkContext) and (line := _users_line(folder)):
-            lines: Any = self.sparkSession._jvm.org.apache.spark.sql.tailrace.preflight.SourceLines  # type: ignore[union-attr]
-            lines.mark(jdf, line)
+            jvm_object(self.sparkSession.sparkContext, SOURCE_LINES_CLASS).mark(jdf, line)
 
     with _replaced(ClassicDataFrame, "__init__", init):
         yield

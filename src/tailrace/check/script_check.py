@@ -9,6 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tailrace._kafka.java_properties import read_file
 from tailrace._process.paths import log_file
 from tailrace.check.check import require_query, verdict_on
 from tailrace.check.description import QueryShape
@@ -18,6 +19,8 @@ from tailrace.check.slots import Holder
 from tailrace.check.start_hook import is_real_time
 from tailrace.check.verdict import Verdict
 from tailrace.errors import TailraceError
+
+KAFKA_CONFIG_KEY = "spark.tailrace.check.kafkaConfig"
 
 
 @dataclasses.dataclass
@@ -41,12 +44,18 @@ def check_script(
     *,
     from_micro_batch: bool = False,
     master: str | None = None,
+    kafka_config: Path | None = None,
     sample_ms: int = SAMPLE_MS,
 ) -> ScriptQueries:
     """The verdict on every query of a script, in the order in which it starts them.
 
     :param master: another than the script's own.
+    :param kafka_config: client properties with which brokers are asked, in the place of the queries' own.
     """
+    settings = {} if master is None else {"spark.master": master}
+    if kafka_config is not None:
+        read_file(kafka_config)
+        settings[KAFKA_CONFIG_KEY] = str(kafka_config.absolute())
     found = ScriptQueries()
     holders: dict[str, Holder] = {}
 
@@ -69,7 +78,7 @@ def check_script(
         return stopped
 
     try:
-        run_without_starting(script, arguments, look, log_file("check-spark"), master)
+        run_without_starting(script, arguments, look, log_file("check-spark"), settings)
     except TailraceError as failure:
         if not found.verdicts and not found.micro_batch:
             raise
@@ -84,9 +93,13 @@ def check_script(
     return found
 
 
-def shapes_in(script: Path, arguments: list[str], master: str | None = None) -> dict[str, QueryShape]:
+def shapes_in(
+    script: Path, arguments: list[str], master: str | None = None, kafka_config: Path | None = None
+) -> dict[str, QueryShape]:
     """How the queries of a script would run, by name; micro-batch ones as if they ran in Real-Time Mode."""
-    found = check_script(script, arguments, from_micro_batch=True, master=master, sample_ms=0)
+    found = check_script(
+        script, arguments, from_micro_batch=True, master=master, kafka_config=kafka_config, sample_ms=0
+    )
     return {verdict.name: verdict.shape for verdict in found.verdicts}
 
 

@@ -7,10 +7,10 @@ tasks when it admits the next real-time query, which could then wait for a slot 
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tailrace._spark.plugin import jvm_object
 from tailrace._spark.settings import required_value_of
 from tailrace._spark.slots import canceled_tasks, free_slots
 from tailrace.check.slots import ended_queries
@@ -37,7 +37,7 @@ def wait_for_slots(spark: SparkSession, needed: int | None) -> None:
 
 
 def _wait_s(spark: SparkSession) -> float:
-    durations: Any = spark._jvm.org.apache.spark.network.util.JavaUtils  # type: ignore[union-attr]
+    durations = jvm_object(spark.sparkContext, "org.apache.spark.network.util.JavaUtils")
     return float(durations.timeStringAsMs(required_value_of(spark, WAIT_KEY))) / 1000
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailrace.check.description import QueryShape
+from tailrace.contract import notebook
 from tailrace.contract.findings import Finding, Severity, most_severe_first
 from tailrace.errors import QueryRefusedError
 
@@ -75,6 +76,10 @@ class Verdict:
             if finding.fix:
                 lines.append(f"    Fix: {finding.fix}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        slots = notebook.paragraph(f"task slots: {self.shape.arithmetic}" if self.shape.stages else "")
+        return notebook.card(f"{self.title}: {self.summary}", slots, notebook.findings(self.findings))
 
     def to_dict(self) -> dict[str, Any]:
         """The findings and the stages, as plain values."""

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from tailrace._kafka.cluster import cluster_of
 from tailrace._process.arguments import require_seconds
 from tailrace._process.console import SafeConsole, console
 from tailrace._process.paths import cache_folder
@@ -22,6 +23,7 @@ from tailrace.bench.systems import OWN, SYSTEMS
 from tailrace.bench.view import BenchView
 from tailrace.bench.workloads import QUICK, USUAL, WORKLOADS
 from tailrace.cli.interruptible import interruptible
+from tailrace.cli.kafka_config import KafkaConfig
 from tailrace.contract.codec import to_json
 from tailrace.errors import TailraceError
 
@@ -84,6 +86,7 @@ def measure(
     bootstrap_servers: Annotated[
         str | None, typer.Option(help="A Kafka cluster to use instead of an embedded broker.")
     ] = None,
+    kafka_config: KafkaConfig = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder for report, figures and logs.", show_default="in the cache folder")
     ] = None,
@@ -116,7 +119,7 @@ def measure(
         BenchView(console),
         logs=folder / "logs",
         command=shlex.join(["tailrace", *sys.argv[1:]]),
-        bootstrap_servers=bootstrap_servers,
+        bootstrap_servers=cluster_of(bootstrap_servers, kafka_config),
         on_progress=lambda so_far: _save(so_far, folder),
     )
     _save(result, folder)

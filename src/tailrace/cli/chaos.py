@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from tailrace._kafka.cluster import Servers, cluster_of
 from tailrace._process.arguments import require_seconds
 from tailrace._process.console import SafeConsole, console
 from tailrace.chaos import ChaosOptions, ChaosView, UsersQuery, report, run_chaos
@@ -18,10 +19,12 @@ from tailrace.chaos.pieces import pieces
 from tailrace.chaos.result import failure_texts
 from tailrace.chaos.run import plan
 from tailrace.chaos.state_file import has_state, load
-from tailrace.chaos.workloads import SINKS, USUAL, WORKLOADS
+from tailrace.chaos.workloads import SINKS, STORES, USUAL, WORKLOADS, refuse_not_in_stores
+from tailrace.cli.kafka_config import KafkaConfig
 from tailrace.errors import TailraceError
 
 ALL = "all"
+STORE_FORMATS = tuple(f"tailrace-{store}" for store in STORES)
 
 
 class Workloads(StrEnum):
@@ -73,7 +76,13 @@ def chaos(
         list[Workloads] | None,
         typer.Option(help="Which built-in query to run. May be repeated.", show_default=", ".join(USUAL)),
     ] = None,
-    sink: Annotated[str, typer.Option(help="The sink format of the built-in queries, or `both`.")] = "kafka",
+    sink: Annotated[
+        str,
+        typer.Option(
+            help="Where the built-in queries write: `kafka`, `tailrace-kafka`, `both` of these, or `postgresql` or "
+            "`redis` on an embedded server."
+        ),
+    ] = "kafka",
     rate: Annotated[int, typer.Option(min=10, max=5000, help="Records per second.")] = 100,
     epoch: Annotated[
         int | None,
@@ -84,6 +93,7 @@ def chaos(
         ),
     ] = None,
     bootstrap_servers: Annotated[str | None, typer.Option(help="Your script's broker.")] = None,
+    kafka_config: KafkaConfig = None,
     input_topic: Annotated[str | None, typer.Option("--input", help="The topic your query reads.")] = None,
     output_topic: Annotated[str | None, typer.Option("--output", help="The topic your query writes.")] = None,
     id_field: Annotated[str, typer.Option(help="The JSON field with the record's number, in input and output.")] = "id",
@@ -109,23 +119,34 @@ def chaos(
     """
     require_seconds("--seconds", seconds or 0)
     require_seconds("--patience", patience)
+    sinks = SINKS if sink == "both" else (sink.removeprefix("tailrace-") if sink in STORE_FORMATS else sink,)
     options = ChaosOptions(
         rounds=rounds,
         piece=piece,
         seconds=seconds,
         seed=seed,
-        workloads=_chosen(workload),
-        sinks=SINKS if sink == "both" else (sink,),
+        workloads=_chosen(workload, sinks),
+        sinks=sinks,
         faults=tuple(fault or ()),
         rate=rate,
         epoch_s=epoch,
         patience_s=patience,
         yours=_users_query(
-            script, arguments, bootstrap_servers, input_topic, output_topic, id_field, record, exactly_once, reference
+            script,
+            arguments,
+            cluster_of(bootstrap_servers, kafka_config),
+            input_topic,
+            output_topic,
+            id_field,
+            record,
+            exactly_once,
+            reference,
         ),
     )
     if resume is not None:
         options = _resumed(context, resume, options)
+    if options.yours is None:
+        refuse_not_in_stores(options.workloads, options.sinks)
     if dry_run:
         for each in pieces(options):
             for planned in plan(each)[0]:
@@ -172,16 +193,17 @@ def _differs(name: str, options: ChaosOptions, before: ChaosOptions) -> bool:
     return bool(getattr(options, field, None) != getattr(before, field, None))
 
 
-def _chosen(workloads: list[Workloads] | None) -> tuple[str, ...]:
+def _chosen(workloads: list[Workloads] | None, sinks: tuple[str, ...]) -> tuple[str, ...]:
     if workloads and Workloads.all in workloads:
-        return tuple(WORKLOADS)
+        in_store = any(sink in STORES for sink in sinks)
+        return tuple(name for name, each in WORKLOADS.items() if not (in_store and each.not_in_stores))
     return tuple(dict.fromkeys(each.value for each in workloads)) if workloads else USUAL
 
 
 def _users_query(
     script: Path | None,
     arguments: list[str] | None,
-    bootstrap_servers: str | None,
+    cluster: Servers | None,
     input_topic: str | None,
     output_topic: str | None,
     id_field: str,
@@ -191,12 +213,14 @@ def _users_query(
 ) -> UsersQuery | None:
     if script is None:
         return None
-    if bootstrap_servers is None or input_topic is None or output_topic is None:
-        raise typer.BadParameter("a script needs --bootstrap-servers, --input and --output before it.")
+    if cluster is None or input_topic is None or output_topic is None:
+        raise typer.BadParameter(
+            "a script needs --bootstrap-servers or --kafka-config, --input and --output before it."
+        )
     return UsersQuery(
         script,
         tuple(arguments or ()),
-        bootstrap_servers,
+        cluster,
         input_topic,
         output_topic,
         id_field=id_field,

@@ -12,6 +12,7 @@ from rich.markup import escape
 from tailrace._process.console import SafeConsole, console
 from tailrace.check.script_check import ScriptQueries, check_script
 from tailrace.check.verdict import SIGNS
+from tailrace.cli.kafka_config import KafkaConfig
 from tailrace.contract.findings import Severity
 
 COLORS = {Severity.BLOCKING: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
@@ -27,6 +28,7 @@ def check(
         bool, typer.Option("--from-microbatch", help="Also report what would change for micro-batch queries.")
     ] = False,
     master: Annotated[str | None, typer.Option(help="Check against this Spark master, not the script's own.")] = None,
+    kafka_config: KafkaConfig = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
     """Check the queries of a script before they run, and show the fix for each finding.
@@ -35,7 +37,9 @@ def check(
     Exit code 0 if all is clear, 1 if a query is blocked, 2 for wrong usage.
     """
     with console.status("Checking…"):
-        found = check_script(script, arguments or [], from_micro_batch=from_microbatch, master=master)
+        found = check_script(
+            script, arguments or [], from_micro_batch=from_microbatch, master=master, kafka_config=kafka_config
+        )
     if as_json:
         queries = [verdict.to_dict() for verdict in found.verdicts]
         failure = None if found.failure is None else str(found.failure)

@@ -10,11 +10,12 @@ from typing import Annotated
 
 import typer
 
+from tailrace._kafka.cluster import cluster_of
 from tailrace._process.console import SafeConsole, console
 from tailrace._process.paths import cache_folder
+from tailrace.cli.kafka_config import KafkaConfig
 from tailrace.demo import report
-from tailrace.demo.options import DemoOptions, DemoResult, Mode
-from tailrace.demo.run import run_demo
+from tailrace.demo.options import DemoOptions, DemoResult, Mode, SinkName
 from tailrace.demo.view import DemoView
 from tailrace.errors import TailraceError
 
@@ -31,9 +32,13 @@ def demo(
     ] = 120,
     rate: Annotated[int, typer.Option(min=1, max=20_000, help="Payments per second.")] = 200,
     mode: Annotated[Modes, typer.Option(help="Which mode to run.")] = Modes.both,
+    sink: Annotated[
+        SinkName, typer.Option(help="Where decisions go. The stores are embedded servers, in Real-Time Mode only.")
+    ] = SinkName.KAFKA,
     bootstrap_servers: Annotated[
         str | None, typer.Option(help="A Kafka cluster to use instead of an embedded broker.")
     ] = None,
+    kafka_config: KafkaConfig = None,
     checkpoint_location: Annotated[
         Path | None, typer.Option(help="Folder for checkpoints. Its disk is part of the measurement.")
     ] = None,
@@ -47,14 +52,18 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON on standard output.")] = False,
 ) -> None:
     """Score card payments in flight: as micro-batch, then in Real-Time Mode with only the trigger changed."""
+    # Only now: it imports pandas, for which every other command would wait as well.
+    from tailrace.demo.run import run_demo
+
     folder = output or cache_folder("demo") / time.strftime("%Y%m%d-%H%M%S")
     _make(folder)
-    modes = tuple(Mode) if mode is Modes.both else (Mode(mode.value),)
+    modes = _modes(mode, sink)
     options = DemoOptions(
         seconds=seconds,
         rate=rate,
         modes=modes,
-        bootstrap_servers=bootstrap_servers,
+        sink=sink,
+        cluster=cluster_of(bootstrap_servers, kafka_config),
         checkpoint_location=checkpoint_location,
         keep=keep,
     )
@@ -76,6 +85,19 @@ def demo(
             f"{lost} payments got no decision in time.",
             f"choose a lower --rate if this machine is too slow for it; Spark's log is {result.spark_log}",
         )
+
+
+def _modes(mode: Modes, sink: SinkName) -> tuple[Mode, ...]:
+    """Rows carry their origin only in Real-Time Mode, and the sinks of the stores need it."""
+    if sink is SinkName.KAFKA:
+        return tuple(Mode) if mode is Modes.both else (Mode(mode.value),)
+    if mode is Modes.micro_batch:
+        raise TailraceError(
+            "TAILRACE_BAD_ARGUMENT",
+            f"the sink {sink.value} needs Real-Time Mode.",
+            "choose --mode real-time, or --sink kafka.",
+        )
+    return (Mode.REAL_TIME,)
 
 
 def _make(folder: Path) -> None:

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from tailrace._process.console import SafeConsole, console
 from tailrace.check.script_check import shapes_in
+from tailrace.cli.kafka_config import KafkaConfig
 from tailrace.errors import TailraceError
 from tailrace.explain import Explanation
 
@@ -23,6 +24,7 @@ def explain(
     query: Annotated[str | None, typer.Option(help="Only the query with this name.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write .svg, .html, .txt or .json.")] = None,
     master: Annotated[str | None, typer.Option(help="Plan for this Spark master, not the script's own.")] = None,
+    kafka_config: KafkaConfig = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
     """Show how the queries of a script would run: stages, shuffles, slots and epoch boundaries.
@@ -30,7 +32,7 @@ def explain(
     The script runs as it is, except that its streams are not started.
     """
     with console.status("Planning…"):
-        shapes = shapes_in(script, arguments or [], master)
+        shapes = shapes_in(script, arguments or [], master, kafka_config)
     if query is not None and query not in shapes:
         raise TailraceError(
             "TAILRACE_NO_QUERY", f"{script} starts no query '{query}'.", f"it starts: {', '.join(shapes)}."

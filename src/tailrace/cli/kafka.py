@@ -23,11 +23,15 @@ def start(
     topic: Annotated[
         list[str] | None, typer.Option(help="Create this topic: NAME or NAME:PARTITIONS. May be repeated.")
     ] = None,
+    secure: Annotated[
+        bool,
+        typer.Option("--secure", help="With TLS, users and access control lists; prints where client properties are."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Start a broker that runs until `tailrace kafka stop`."""
     topics = [background.parse_topic(text) for text in topic or []]
-    running = background.start(port=port)
+    running = background.start(port=port, secure=secure)
     for name, partitions in topics:
         background.ensure_topic(running, name, partitions)
     _show(running, as_json)
@@ -58,4 +62,7 @@ def _show(running: background.BackgroundBroker, as_json: bool) -> None:
         print(json.dumps({"running": True, **running.to_dict()}))
     else:
         print(running.bootstrap_servers)
+        if running.config is not None:
+            console.print(f"[dim]administrator: {running.config}[/]", soft_wrap=True)
+            console.print(f"[dim]client: {running.client_config}[/]", soft_wrap=True)
         console.print(f"[dim]process {running.pid}, log {running.log}[/]", soft_wrap=True)

@@ -22,6 +22,7 @@ from tailrace.cli.drain import drain
 from tailrace.cli.explain import explain
 from tailrace.cli.interruptible import interruptible
 from tailrace.cli.kafka import kafka
+from tailrace.cli.new import new
 from tailrace.cli.run import RunCommand, run
 from tailrace.cli.size import size
 from tailrace.cli.top import top
@@ -46,6 +47,7 @@ app.command()(interruptible(demo))
 app.command()(interruptible(doctor))
 app.command()(interruptible(drain))
 app.command(context_settings=SCRIPT_ARGUMENTS)(interruptible(explain))
+app.command()(interruptible(new))
 app.command(cls=RunCommand, context_settings=SCRIPT_ARGUMENTS)(interruptible(run))
 app.command()(interruptible(size))
 app.command()(interruptible(top))

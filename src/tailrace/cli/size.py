@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from tailrace._kafka.cluster import Servers, cluster_of
 from tailrace._process.console import console
 from tailrace.check.description import QueryShape
+from tailrace.cli.kafka_config import KafkaConfig
 from tailrace.contract.snapshot import QueryFigures
 from tailrace.dashboard.top import Feed
 from tailrace.size import (
@@ -27,6 +29,7 @@ def size(
     stages: Annotated[str | None, typer.Option(help="Partitions of the source, then of each shuffle: 8,20,20.")] = None,
     topic: Annotated[str | None, typer.Option(help="Read the number of source partitions from the broker.")] = None,
     bootstrap_servers: Annotated[str | None, typer.Option(help="The Kafka cluster that has the topic.")] = None,
+    kafka_config: KafkaConfig = None,
     shuffle_partitions: Annotated[
         list[int] | None, typer.Option(help="With --topic: partitions of a shuffle. May be repeated.")
     ] = None,
@@ -57,9 +60,10 @@ def size(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
     """Compute the slots, cores and memory a query needs, and how often it should commit."""
-    _refuse_contradictions(stages, topic, bootstrap_servers, shuffle_partitions, dashboard, query)
+    cluster = cluster_of(bootstrap_servers, kafka_config)
+    _refuse_contradictions(stages, topic, cluster, shuffle_partitions, dashboard, query)
     run = _run_behind(dashboard, query) if dashboard else None
-    shape = _shape(stages, topic, bootstrap_servers, shuffle_partitions, run)
+    shape = _shape(stages, topic, cluster, shuffle_partitions, run)
     by_hand: dict[str, Any] = {
         "rows_per_s": rate,
         "throughput_rows_per_s": throughput,
@@ -85,7 +89,7 @@ def size(
 def _refuse_contradictions(
     stages: str | None,
     topic: str | None,
-    bootstrap_servers: str | None,
+    cluster: Servers | None,
     shuffle_partitions: list[int] | None,
     dashboard: str | None,
     query: str | None,
@@ -94,10 +98,10 @@ def _refuse_contradictions(
         raise typer.BadParameter("--stages and --topic both define the stages: give only one of them.")
     if not (stages or topic or dashboard):
         raise typer.BadParameter("define the stages: --stages 8,20, or --topic NAME, or --dashboard URL.")
-    if topic and not bootstrap_servers:
-        raise typer.BadParameter("--topic needs --bootstrap-servers.")
-    if not topic and (bootstrap_servers or shuffle_partitions):
-        raise typer.BadParameter("--bootstrap-servers and --shuffle-partitions need --topic.")
+    if topic and not cluster:
+        raise typer.BadParameter("--topic needs --bootstrap-servers or --kafka-config.")
+    if not topic and (cluster or shuffle_partitions):
+        raise typer.BadParameter("--bootstrap-servers, --kafka-config and --shuffle-partitions need --topic.")
     if query and not dashboard:
         raise typer.BadParameter("--query needs --dashboard.")
 
@@ -105,14 +109,14 @@ def _refuse_contradictions(
 def _shape(
     stages: str | None,
     topic: str | None,
-    bootstrap_servers: str | None,
+    cluster: Servers | None,
     shuffle_partitions: list[int] | None,
     run: QueryFigures | None,
 ) -> QueryShape:
     if stages:
         return parse_stages(stages)
-    if topic and bootstrap_servers:
-        return shape_of_topic(bootstrap_servers, topic, shuffle_partitions or [])
+    if topic and cluster:
+        return shape_of_topic(cluster, topic, shuffle_partitions or [])
     assert run is not None
     return shape_of_run(run)
 

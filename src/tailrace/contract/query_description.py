@@ -18,10 +18,13 @@ class Column:
 
 @dataclass(frozen=True)
 class SourceProblem:
-    """Why a source could not be asked: `unreachable`, `no_topic`, `refused` or `unknown`."""
+    """Why a source could not be asked: `unreachable`, `no_topic`, `denied`, `refused` or `unknown`."""
 
     kind: str
     message: str
+    code: str | None = None
+    """Of a cluster that denies access; so is the fix."""
+    fix: str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,17 @@ import dataclasses
 from enum import StrEnum
 from pathlib import Path
 
+from tailrace._kafka.cluster import Servers
 from tailrace.contract.snapshot import BoundaryPause
 from tailrace.loadtest import LatencyReport
 
 SHORTEST_EPOCH_S = 5
+
+
+class SinkName(StrEnum):
+    KAFKA = "kafka"
+    POSTGRESQL = "postgresql"
+    REDIS = "redis"
 
 
 class Mode(StrEnum):
@@ -22,7 +29,8 @@ class DemoOptions:
     seconds: int
     rate: int
     modes: tuple[Mode, ...]
-    bootstrap_servers: str | None = None
+    sink: SinkName = SinkName.KAFKA
+    cluster: Servers | None = None
     checkpoint_location: Path | None = None
     keep: bool = False
 

@@ -8,15 +8,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tailrace._kafka.cluster import Servers, as_cluster
 from tailrace.demo.model import FEATURES, FraudModel
 
 PAYMENT = "number LONG, intended_ns LONG, card STRING, amount DOUBLE, country STRING, home_country STRING"
 
 
-def read_payments(spark: SparkSession, bootstrap_servers: str, topic: str) -> DataFrame:
+def read_payments(spark: SparkSession, cluster: Servers, topic: str) -> DataFrame:
     return (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap_servers)
+        .options(**as_cluster(cluster).spark_options())
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .load()
@@ -50,11 +51,11 @@ def decide(payments: DataFrame, model: FraudModel) -> DataFrame:
     return scored.withColumn("decision", decision)
 
 
-def write_decisions(decisions: DataFrame, bootstrap_servers: str, topic: str, checkpoint: str) -> DataStreamWriter:
+def write_decisions(decisions: DataFrame, cluster: Servers, topic: str, checkpoint: str) -> DataStreamWriter:
     return (
         decisions.select(F.col("card").alias("key"), F.to_json(F.struct("*")).alias("value"))
         .writeStream.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap_servers)
+        .options(**as_cluster(cluster).spark_options())
         .option("topic", topic)
         .option("checkpointLocation", checkpoint)
         .outputMode("update")

@@ -10,11 +10,17 @@ from rich.table import Table
 
 from tailrace._version import __version__
 from tailrace.contract.codec import encode
-from tailrace.demo.options import DemoResult, Mode
+from tailrace.demo.options import DemoResult, Mode, SinkName
 from tailrace.loadtest import plot_latency
 from tailrace.loadtest.machine import describe_machine
 from tailrace.loadtest.report import LABELS
 from tailrace.monitor.epochs import pause_in_words
+
+READERS = {
+    SinkName.KAFKA: "consumer",
+    SinkName.POSTGRESQL: "reader of the table in PostgreSQL",
+    SinkName.REDIS: "reader of the stream in Redis",
+}
 
 
 def method(result: DemoResult) -> str:
@@ -29,7 +35,8 @@ def method(result: DemoResult) -> str:
     measured = " and ".join(f"{report.seconds:.0f} s ({mode.value})" for mode, report in result.reports.items())
     return (
         f"{options.rate} payments/s, open loop, measured for {measured} after a warm-up; latency from the "
-        f"intended send time to an independent consumer, broker and all on one machine.{spans}{_pause(result)}"
+        f"intended send time to an independent {READERS[options.sink]}, broker and all on one machine."
+        f"{spans}{_pause(result)}"
     )
 
 
@@ -37,6 +44,8 @@ def _pause(result: DemoResult) -> str:
     """Warm and cold pauses separately: a JVM's first boundaries are not typical."""
     if result.pause is None:
         return ""
+    if result.pause.overlapped == result.pause.boundaries:
+        return " The epochs overlapped: no partition waited for a boundary."
     warm = f" Nothing is read between epochs for {pause_in_words(result.pause)}."
     if not result.cold_pauses_ms:
         return warm
@@ -75,6 +84,7 @@ def to_dict(result: DemoResult, plot: Path | None) -> dict[str, Any]:
         "tailrace": __version__,
         "machine": describe_machine(),
         "method": method(result),
+        "sink": result.options.sink.value,
         "rate": result.options.rate,
         "seconds": result.options.seconds,
         "epoch_seconds": result.options.epoch_s,

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.markup import escape
 
+from tailrace._kafka.cluster import Servers
 from tailrace._process.console import console, working
 from tailrace._process.machine_load import stretched
 from tailrace._process.paths import log_file
@@ -23,12 +24,13 @@ from tailrace._spark.logged_session import start_with_log
 from tailrace.contract.snapshot import BoundaryPause
 from tailrace.dashboard.application import dashboard
 from tailrace.demo.model import FraudModel, train
-from tailrace.demo.options import DemoOptions, DemoResult, Mode
-from tailrace.demo.query import decide, read_payments, write_decisions
+from tailrace.demo.options import DemoOptions, DemoResult, Mode, SinkName
+from tailrace.demo.query import decide, read_payments
+from tailrace.demo.sinks import Sink, open_sink
 from tailrace.demo.view import DemoView
 from tailrace.errors import TailraceError
 from tailrace.kafka import EmbeddedKafka, create_topics, delete_topics, require_broker
-from tailrace.loadtest import LatencyReport, LoadTest, epoch_ends
+from tailrace.loadtest import LatencyReport, LoadTest, epoch_ends, raise_if_ended
 from tailrace.loadtest.epochs import wait_for_epochs
 from tailrace.monitor.measure import latency
 from tailrace.session import configure
@@ -36,7 +38,8 @@ from tailrace.session import configure
 PARTITIONS = 2
 SHUFFLE_PARTITIONS = 2
 # Every stage of a real-time query runs at once: readers + aggregators, and one slot to spare.
-SLOTS = PARTITIONS + SHUFFLE_PARTITIONS + 1
+# Two epochs at once: the next one takes over while the one before still runs.
+SLOTS = 2 * (PARTITIONS + SHUFFLE_PARTITIONS) + 1
 SHORTEST_EPOCH_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
 WARM_UP_EPOCHS = 8
 OUTPUT_WITHIN_S = 90
@@ -47,17 +50,18 @@ SECONDS_OF_A_KEPT_EPOCH = 60
 
 def run_demo(options: DemoOptions, view: DemoView, on_measured: Callable[[DemoResult], None]) -> DemoResult:
     """Measure each mode, hand over the result, and with `keep` continue until Ctrl-C."""
-    view.introduce(options.rate, options.epoch_s)
+    view.introduce(options.rate, options.epoch_s, options.sink)
     model = _model()
     with ExitStack() as stack:
         folder = _checkpoint_folder(options.checkpoint_location, stack)
         topics = _Topics(_broker(options, stack))
-        if options.bootstrap_servers is not None:
+        if options.cluster is not None:
             # An embedded broker deletes its topics when it stops.
             stack.callback(topics.delete)
-        spark, log = _spark(stack)
+        sink = stack.enter_context(open_sink(options.sink, topics.cluster))
+        spark, log = _spark(options.sink, stack)
         _show_dashboard(spark, stack)
-        run = _Run(spark, topics, model, options, folder)
+        run = _Run(spark, topics, sink, model, options, folder)
         reports = {mode: run.measure(mode, view) for mode in options.modes}
         result = DemoResult(options, reports, log, run.pause, run.cold_pauses_ms)
         on_measured(result)
@@ -89,16 +93,16 @@ def _checkpoint_folder(parent: Path | None, stack: ExitStack) -> Path:
     return folder
 
 
-def _broker(options: DemoOptions, stack: ExitStack) -> str:
-    if options.bootstrap_servers is not None:
-        require_broker(options.bootstrap_servers)
-        return options.bootstrap_servers
+def _broker(options: DemoOptions, stack: ExitStack) -> Servers:
+    if options.cluster is not None:
+        require_broker(options.cluster)
+        return options.cluster
     maven.resolve(maven.KAFKA_BROKER)
     with working("Starting an embedded Apache Kafka"):
         return stack.enter_context(EmbeddedKafka()).bootstrap_servers
 
 
-def _spark(stack: ExitStack) -> tuple[SparkSession, Path]:
+def _spark(sink: SinkName, stack: ExitStack) -> tuple[SparkSession, Path]:
     maven.resolve(maven.KAFKA_CONNECTOR)
     log = log_file("demo-spark")
     with working(f"Starting Spark (log: {log})"):
@@ -110,7 +114,8 @@ def _spark(stack: ExitStack) -> tuple[SparkSession, Path]:
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.driver.memory", "2g")
         )
-        spark = start_with_log(configure(builder), log)
+        stores = {"postgresql_driver": sink is SinkName.POSTGRESQL, "redis_client": sink is SinkName.REDIS}
+        spark = start_with_log(configure(builder, **stores), log)
     stack.callback(_stop, spark.stop)
     return spark, log
 
@@ -130,19 +135,19 @@ class _Topics:
     deleted topic, and hold its task slot meanwhile.
     """
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.bootstrap_servers = bootstrap_servers
+    def __init__(self, cluster: Servers) -> None:
+        self.cluster = cluster
         self._names: list[str] = []
 
     def new_pair(self) -> tuple[str, str]:
         name = f"tailrace-demo-{uuid.uuid4().hex[:8]}"
         pair = f"{name}-payments", f"{name}-decisions"
         self._names += pair
-        create_topics(self.bootstrap_servers, pair, partitions=PARTITIONS)
+        create_topics(self.cluster, pair, partitions=PARTITIONS)
         return pair
 
     def delete(self) -> None:
-        left = delete_topics(self.bootstrap_servers, self._names) if self._names else []
+        left = delete_topics(self.cluster, self._names) if self._names else []
         if left:
             console.print(f"[yellow]These topics could not be deleted:[/] {', '.join(left)}")
 
@@ -151,12 +156,13 @@ class _Run:
     """Runs the query in one mode after the other, each time with its own topics and checkpoint."""
 
     def __init__(
-        self, spark: SparkSession, topics: _Topics, model: FraudModel, options: DemoOptions, folder: Path
+        self, spark: SparkSession, topics: _Topics, sink: Sink, model: FraudModel, options: DemoOptions, folder: Path
     ) -> None:
         self.spark = spark
+        self.sink = sink
         self.model = model
         self.topics = topics
-        self.bootstrap_servers = topics.bootstrap_servers
+        self.cluster = topics.cluster
         self.options = options
         self.folder = folder
         self.pause: BoundaryPause | None = None
@@ -168,7 +174,7 @@ class _Run:
         epoch = f"{self.options.epoch_s} seconds" if mode is Mode.REAL_TIME else None
         seconds = self.options.seconds_of(mode)
         with self._query(epoch) as (query, load):
-            check = _raise_if_failed(query)
+            check = raise_if_ended(query)
             load.wait_for_output(
                 timeout_s=stretched(OUTPUT_WITHIN_S), records=WARM_UP_S * self.options.rate // 2, check=check
             )
@@ -185,7 +191,7 @@ class _Run:
             console.print(
                 "The query keeps running in Real-Time Mode, so you can look at its dashboard. Ctrl-C ends the demo."
             )
-            check = _raise_if_failed(query)
+            check = raise_if_ended(query)
             try:
                 while True:
                     check()
@@ -198,15 +204,14 @@ class _Run:
         if mode is Mode.MICRO_BATCH:
             with self._query(None) as (query, load):
                 records = WARM_UP_S * self.options.rate
-                load.wait_for_output(
-                    timeout_s=stretched(OUTPUT_WITHIN_S), records=records, check=_raise_if_failed(query)
-                )
+                load.wait_for_output(timeout_s=stretched(OUTPUT_WITHIN_S), records=records, check=raise_if_ended(query))
             return
-        # The first boundaries in a cold JVM take seconds; epochs of one second get past many of them quickly.
-        self.spark.conf.set(SHORTEST_EPOCH_KEY, "1000")
+        # The first boundaries in a cold JVM take seconds. Short epochs get past many of them quickly: the shortest that
+        # overlap, as the measured ones do.
+        self.spark.conf.set(SHORTEST_EPOCH_KEY, "2000")
         try:
-            with self._query("1 second") as (query, load):
-                check = _raise_if_failed(query)
+            with self._query("2 seconds") as (query, load):
+                check = raise_if_ended(query)
                 load.wait_for_output(timeout_s=stretched(OUTPUT_WITHIN_S), check=check)
                 wait_for_epochs(query, WARM_UP_EPOCHS, check=check)
                 boundaries = latency(query).figures.boundaries
@@ -217,9 +222,8 @@ class _Run:
     @contextmanager
     def _query(self, epoch: str | None) -> Iterator[tuple[StreamingQuery, LoadTest]]:
         payments, decisions = self.topics.new_pair()
-        decided = decide(read_payments(self.spark, self.bootstrap_servers, payments), self.model)
-        checkpoint = str(self.folder / decisions)
-        writer = write_decisions(decided, self.bootstrap_servers, decisions, checkpoint)
+        decided = decide(read_payments(self.spark, self.cluster, payments), self.model)
+        writer = self.sink.write(decided, decisions, self.folder / decisions)
         # The one line that differs between the modes.
         if epoch is not None:
             writer = writer.trigger(realTime=epoch)  # type: ignore[call-overload]  # not in PySpark's hints
@@ -232,13 +236,11 @@ class _Run:
 
     def _load(self, payments: str, decisions: str, *, folds: bool) -> LoadTest:
         return LoadTest(
-            bootstrap_servers=self.bootstrap_servers,
+            bootstrap_servers=self.cluster,
             input_topic=payments,
-            output_topic=decisions,
             rate=self.options.rate,
             encode="tailrace.demo.payments:encode_payment",
-            decode="tailrace.demo.payments:DecisionDecoder",
-            decode_options={"rate": self.options.rate, "folds": folds},
+            **self.sink.observed_by(decisions, self.options.rate, folds=folds),
         )
 
 
@@ -250,15 +252,3 @@ def _stop(stop: Callable[[], None]) -> None:
     thread = threading.Thread(target=stop, daemon=True)
     thread.start()
     thread.join(STOPPED_WITHIN_S)
-
-
-def _raise_if_failed(query: StreamingQuery) -> Callable[[], None]:
-    def check() -> None:
-        if not query.isActive:
-            failure = query.exception()
-            text = str(failure) if failure else "it stopped by itself"
-            raise TailraceError.find_in(text) or TailraceError(
-                "TAILRACE_QUERY_FAILED", f"the streaming query ended: {text.splitlines()[0]}", "read Spark's log."
-            )
-
-    return check

@@ -14,12 +14,17 @@ from rich.table import Table
 from rich.text import Text
 
 from tailrace._process.console import working
+from tailrace.demo.options import SinkName
 from tailrace.loadtest import LoadSnapshot
 
 BARS = "▁▂▃▄▅▆▇█"
 LINES_EVERY_S = 10
-QUERY = """decide(read_payments(spark, …))
-    .writeStream.format("kafka").option("topic", "decisions").outputMode("update")"""
+QUERY = "decide(read_payments(spark, …))\n    .writeStream"
+OUTPUTS = {
+    SinkName.KAFKA: '.format("kafka").option("topic", "decisions").outputMode("update")',
+    SinkName.POSTGRESQL: '.format("tailrace-postgresql").option("dbtable", "decisions").outputMode("update")',
+    SinkName.REDIS: '.format("tailrace-redis").option("structure", "stream").outputMode("update")',
+}
 
 
 class DemoView:
@@ -27,14 +32,15 @@ class DemoView:
         self.console = console
         self._history: dict[str, list[LoadSnapshot]] = {}
 
-    def introduce(self, rate: int, epoch_s: int) -> None:
-        self.console.print(
-            f"[bold]{rate} card payments a second, each scored in flight; the modes differ in one line:[/]"
-        )
-        self.console.print(QUERY, soft_wrap=True)
+    def introduce(self, rate: int, epoch_s: int, sink: SinkName) -> None:
+        # The sinks of the stores are for Real-Time Mode only.
+        differ = "; the modes differ in one line" if sink is SinkName.KAFKA else ""
+        self.console.print(f"[bold]{rate} card payments a second, each scored in flight{differ}:[/]")
+        self.console.print(QUERY + OUTPUTS[sink], soft_wrap=True)
         real_time = f'    .trigger(realTime="{epoch_s} seconds").start()'
         micro_batch = "    .start()".ljust(len(real_time))
-        self.console.print(f"[dim]{micro_batch}  # micro-batch[/]", soft_wrap=True)
+        if sink is SinkName.KAFKA:
+            self.console.print(f"[dim]{micro_batch}  # micro-batch[/]", soft_wrap=True)
         self.console.print(f"[green]{real_time}  # Real-Time Mode[/]\n", soft_wrap=True)
 
     def phase(self, name: str) -> AbstractContextManager[None]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from tailrace._kafka.cluster import Servers, client_settings, cluster_from
 from tailrace.loadtest._child import Owner, serve
 from tailrace.loadtest.records import Encode, new_function
 
@@ -23,7 +24,7 @@ TOO_LATE_NS = 1_000_000_000
 
 
 class Generator:
-    def __init__(self, bootstrap_servers: str, topics: Sequence[str], rate: float, encode: Encode) -> None:
+    def __init__(self, bootstrap_servers: Servers, topics: Sequence[str], rate: float, encode: Encode) -> None:
         self.topics = topics
         self.interval_ns = 1e9 / rate
         self.encode = encode
@@ -33,13 +34,15 @@ class Generator:
         # the pipeline. The long time-out lets records survive a stopped broker, whose silence then shows as latency
         # and not as loss.
         self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap_servers,
-                "linger.ms": 0,
-                "enable.idempotence": True,
-                "message.timeout.ms": 120_000,
-                "log_level": LOG_ERRORS_ONLY,
-            }
+            client_settings(
+                bootstrap_servers,
+                {
+                    "linger.ms": 0,
+                    "enable.idempotence": True,
+                    "message.timeout.ms": 120_000,
+                    "log_level": LOG_ERRORS_ONLY,
+                },
+            )
         )
 
     def run(self, started: Callable[[int], None], next_order: Callable[[], dict[str, Any] | None]) -> None:
@@ -81,7 +84,7 @@ class Generator:
 def run(owner: Owner) -> None:
     config = owner.config
     encode: Encode = new_function(config["encode"], config["encode_options"])
-    generator = Generator(config["bootstrap_servers"], config["topics"], config["rate"], encode)
+    generator = Generator(cluster_from(config["cluster"]), config["topics"], config["rate"], encode)
     generator.run(lambda start_ns: owner.tell({"event": "started", "start_ns": start_ns}), owner.next_order)
     owner.tell({"event": "finished", "sent": generator.sent, "refused": generator.refused})
 

@@ -1,4 +1,4 @@
-"""One load test: a generator and an observer around a pipeline from one topic to another."""
+"""One load test: a generator and an observer around a pipeline from a topic to another, or to a store."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tailrace._kafka.cluster import Servers, as_cluster
 from tailrace._process.machine_load import stretched
 from tailrace.errors import TailraceError
 from tailrace.loadtest._child import Child, Message
@@ -40,6 +41,7 @@ class LoadTest:
 
     The pipeline may start before or after the load. The generator and the observer run in their own processes.
 
+    :param bootstrap_servers: the broker's address, or a `tailrace.kafka.KafkaCluster` for a secured one.
     :param rate: records per second.
     :param input_topic: the topic to send to. Several topics get the records in turn.
     :param encode: the function that makes a record, as "module:function" (see `tailrace.loadtest.records`). If it names
@@ -48,6 +50,9 @@ class LoadTest:
         names a class, an instance is created with `decode_options`.
     :param encode_options: keyword arguments for an `encode` class.
     :param decode_options: keyword arguments for a `decode` class.
+    :param reader: for a pipeline that ends in a store: the class that reads it, as "module:class". Its `read()` returns
+        the numbers of the records that have become visible (see `tailrace.loadtest.records.Reader`).
+    :param reader_options: keyword arguments for the `reader`.
     :param is_answered: the function that says of a record's number whether the pipeline answers it, as
         "module:function"; for pipelines that drop some on purpose.
     :param on_snapshot: called once a second with what the observer saw.
@@ -56,31 +61,44 @@ class LoadTest:
     def __init__(
         self,
         *,
-        bootstrap_servers: str,
+        bootstrap_servers: Servers,
         input_topic: str | Sequence[str],
-        output_topic: str,
+        output_topic: str | None = None,
         rate: float,
         encode: str = "tailrace.loadtest.records:encode_json",
         decode: str = "tailrace.loadtest.records:decode_json",
         encode_options: dict[str, Any] | None = None,
         decode_options: dict[str, Any] | None = None,
+        reader: str | None = None,
+        reader_options: dict[str, Any] | None = None,
         is_answered: str = "tailrace.loadtest.records:answers_all",
         on_snapshot: Callable[[LoadSnapshot], None] = lambda _: None,
     ) -> None:
+        if (output_topic is None) == (reader is None):
+            raise TailraceError(
+                "TAILRACE_BAD_ARGUMENT",
+                "a load test observes one output: a topic or a store.",
+                "give either output_topic or reader.",
+            )
         self.rate = rate
         self.on_snapshot = on_snapshot
         self._generator_config = {
-            "bootstrap_servers": bootstrap_servers,
+            # Over the child's standard input: passwords are among it.
+            "cluster": as_cluster(bootstrap_servers).to_dict(),
             "topics": [input_topic] if isinstance(input_topic, str) else list(input_topic),
             "rate": rate,
             "encode": encode,
             "encode_options": encode_options or {},
         }
         self._observer_config = {
-            "bootstrap_servers": bootstrap_servers,
+            # Over the child's standard input: passwords are among it.
+            "cluster": as_cluster(bootstrap_servers).to_dict(),
             "topic": output_topic,
             "decode": decode,
             "decode_options": decode_options or {},
+            "reader": reader,
+            "reader_options": reader_options or {},
+            "rate": rate,
             "is_answered": is_answered,
         }
         self._is_answered: IsAnswered = load_function(is_answered)
@@ -97,6 +115,7 @@ class LoadTest:
             self._event("ready", stretched(CHILD_READY_WITHIN_S))
             self._generator = Child("tailrace.loadtest.generator", self._generator_config, self._note)
             self._start_ns = int(self._event("started", stretched(CHILD_READY_WITHIN_S))["start_ns"])
+            self._observer.tell({"order": "started", "start_ns": self._start_ns})
         except BaseException:
             self.close()
             raise
@@ -116,7 +135,7 @@ class LoadTest:
         if not self._news_within(timeout_s, lambda: self._seen >= records, check):
             raise TailraceError(
                 "TAILRACE_NO_OUTPUT",
-                f"the pipeline wrote {self._seen} of {records} records to the output topic in {timeout_s:g} s.",
+                f"the pipeline wrote {self._seen} of {records} records in {timeout_s:g} s.",
                 "check that the query runs, reads the input topic and has enough task slots.",
             )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 Encode = Callable[[int, int], tuple[bytes | None, bytes]]
 """(record number, intended send time in ns) → (Kafka key, Kafka value)."""
@@ -19,6 +19,19 @@ Usually one; several where the pipeline folds inputs into one output, as a micro
 
 IsAnswered = Callable[[int], bool]
 """Whether the pipeline answers the record with this number. A filter leaves some unanswered."""
+
+
+class Reader(Protocol):
+    """Reads a store, such as a table, as a service would: what the observer asks instead of a topic."""
+
+    def read(self) -> Iterable[int]:
+        """The numbers of the records whose results have become visible since the last call.
+
+        It is called again at once, or after a millisecond if there was nothing. A number that is returned again is a
+        duplicate.
+        """
+
+    def close(self) -> None: ...
 
 
 def encode_json(number: int, intended_ns: int) -> tuple[bytes, bytes]:

@@ -11,6 +11,8 @@ from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
+from tailrace.contract import notebook
+
 # From a microsecond to an hour, to three digits.
 LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
 
@@ -39,6 +41,10 @@ class TimelinePoint:
     p50_ms: float
     p99_ms: float
     max_ms: float
+
+    def ms(self, name: str) -> float:
+        """One of "p50", "p99" and "max"."""
+        return float(getattr(self, f"{name}_ms"))
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,17 @@ class LatencyReport:
 
     def __str__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:
+        counts = ("received", "expected", "lost", "duplicates")
+        columns = ("ms", *LABELS.values(), *counts)
+        row = ("latency", *(f"{value:,.1f}" for value in self.percentiles().values()))
+        lines = {name: [(point.at_s, point.ms(name)) for point in self.timeline] for name in ("p50", "p99", "max")}
+        return notebook.card(
+            f"Load test of {self.seconds:.0f} s, {self.rate:,.0f} records/s",
+            notebook.table(columns, [(*row, *(f"{getattr(self, name):,}" for name in counts))]),
+            notebook.chart(lines, x_label="seconds", y_label="latency in ms, second by second"),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in the report, as plain values."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hdrh.histogram import HdrHistogram
 
+from tailrace.contract import notebook
 from tailrace.contract.codec import encode, to_json
 from tailrace.contract.findings import Finding
 from tailrace.contract.snapshot import (
@@ -157,9 +158,8 @@ class Latency:
     def to_text(self) -> str:
         """The table that `print` shows."""
         lines = [
-            f"{self._query.label}: {self.status}{self._epoch()}",
-            f"in {self.rows_in_per_s:,.1f} rows/s, out {self.rows_out_per_s:,.1f} rows/s, "
-            f"lag {'unknown' if self.lag_rows is None else f'{self.lag_rows:,} rows'}",
+            self._title(),
+            self._traffic(),
             *self._pause(),
             "",
             f"{'ms, ' + self._window_in_words():<26}" + "".join(f"{label:>9}" for label in COLUMNS.values()),
@@ -178,6 +178,22 @@ class Latency:
 
     __str__ = to_text
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (LABELS[name], *(f"{getattr(found, key):,.1f}" for key in PERCENTILES))
+            for name in FIGURES
+            if (found := self.figure(name))
+        ]
+        figures = notebook.table((f"ms, {self._window_in_words()}", *COLUMNS.values()), rows)
+        error = self._query.error
+        return notebook.card(
+            self._title(),
+            *map(notebook.paragraph, (self._traffic(), *self._pause())),
+            figures if rows else notebook.paragraph("nothing was recorded"),
+            notebook.findings(self.findings),
+            notebook.paragraph(f"failed: {error.splitlines()[0]}" if error else ""),
+        )
+
     def __repr__(self) -> str:
         return f"<Latency of {self._query.label}: {self.status}, p99 {self.p99_ms} ms>"
 
@@ -188,9 +204,13 @@ class Latency:
     def _window(self, name: str | None = None) -> QueryWindow:
         return self._query.windows[name or self.window]
 
-    def _epoch(self) -> str:
+    def _title(self) -> str:
         number = self._query.epoch.number
-        return "" if number is None else f", epoch {number}"
+        return f"{self._query.label}: {self.status}" + ("" if number is None else f", epoch {number}")
+
+    def _traffic(self) -> str:
+        lag = "unknown" if self.lag_rows is None else f"{self.lag_rows:,} rows"
+        return f"in {self.rows_in_per_s:,.1f} rows/s, out {self.rows_out_per_s:,.1f} rows/s, lag {lag}"
 
     def _pause(self) -> list[str]:
         pause = self._query.pause

@@ -23,6 +23,7 @@ from tailrace.size.memory import (
     heap_bytes,
     overhead_bytes,
 )
+from tailrace.size.notebook import html_of
 from tailrace.size.plot import draw_plot
 from tailrace.size.reasons import why_this_interval, why_this_many_cores
 from tailrace.size.rounding import round_up
@@ -193,6 +194,9 @@ class Sizing:
         return text_of(self)
 
     __str__ = to_text
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     def plot(self, path: str | Path) -> Path:
         """Plot the cost of the checkpoint interval and save it to `path`, as PNG or SVG by its suffix."""

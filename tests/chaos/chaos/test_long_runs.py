@@ -47,7 +47,7 @@ def yours(kafka: EmbeddedKafka, tmp_path: Path) -> UsersQuery:
 def test_a_query_that_loses_and_doubles_rows_is_caught(yours: UsersQuery) -> None:
     topics = (
         "--bootstrap-servers",
-        yours.bootstrap_servers,
+        str(yours.cluster),
         "--input",
         yours.input_topic,
         "--output",

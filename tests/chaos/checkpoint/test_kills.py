@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tailrace import EmbeddedKafka
 from tests.helpers.pipeline import Pipeline, has_counted
-from tests.helpers.scala import compile_to_jar
+from tests.helpers.scala import compiled_jar
 from tests.helpers.waiting import until
 
 KILLED = "org.apache.spark.sql.tailrace.checkpoint.KilledCheckpointFiles"
@@ -47,8 +47,8 @@ FIRST_STEPS = random.Random(11).sample(range(90), 3)
 
 
 @pytest.fixture(scope="module")
-def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_to_jar(tmp_path_factory.mktemp("jvm"))
+def jar() -> Path:
+    return compiled_jar()
 
 
 @pytest.fixture(scope="module")

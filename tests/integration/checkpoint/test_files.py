@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from tests.helpers.pipeline import Pipeline
-from tests.helpers.scala import compile_to_jar
+from tests.helpers.scala import compiled_jar
 from tests.helpers.waiting import until
 
 MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
@@ -24,9 +24,8 @@ MANAGERS = ("tailrace", "spark")
 
 
 @pytest.fixture(scope="module")
-def spark(new_session: Callable[..., SparkSession], tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    jar = compile_to_jar(tmp_path_factory.mktemp("jvm"))
-    return new_session("local[6]", {"spark.jars": str(jar)})
+def spark(new_session: Callable[..., SparkSession]) -> SparkSession:
+    return new_session("local[6]", {"spark.jars": str(compiled_jar())})
 
 
 @pytest.fixture

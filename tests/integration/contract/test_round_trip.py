@@ -19,14 +19,14 @@ from tailrace.contract.codec import decode, encode, field_types
 from tailrace.contract.live_figures import LiveFiguresMessage
 from tailrace.contract.query_description import QueryDescription
 from tailrace.contract.support import SupportEntry
-from tests.helpers.scala import SOURCES, compile_to_jar
+from tests.helpers.scala import SOURCES, compiled_jar
 
 MESSAGES: dict[str, type] = {kind.__name__: kind for kind in (LiveFiguresMessage, QueryDescription, SupportEntry)}
 
 
 @pytest.fixture(scope="module")
-def tests_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_to_jar(tmp_path_factory.mktemp("jvm"), SOURCES / "contract")
+def tests_jar() -> Path:
+    return compiled_jar(SOURCES / "contract")
 
 
 def run_samples(tests_jar: Path, *arguments: str, given: str = "") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -48,7 +49,8 @@ def test_both_modes_on_an_embedded_broker(tmp_path: Path, own_temporary_folder: 
     # Cold and warm apart.
     assert answer["pause"]["boundaries"] >= 1
     assert len(answer["cold_pauses_ms"]) >= 5
-    assert "Nothing is read between epochs for" in answer["method"]
+    # A machine that does much else may be too late to plan ahead.
+    assert re.search(r"The epochs overlapped|Nothing is read between epochs for", answer["method"])
     assert json.loads((output / "figures.json").read_text()) == answer
     assert Path(answer["plot"]).read_bytes().startswith(b"\x89PNG")
     assert "spans" in answer["method"]
@@ -94,6 +96,28 @@ def test_stopping_it_leaves_nothing_running(
         assert code == 130, "".join(printed)
         assert "Traceback" not in "".join(printed)
         assert of_tailrace(own_temporary_folder) == []
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("sink", ["postgresql", "redis"])
+def test_decisions_in_a_store(sink: str, tmp_path: Path) -> None:
+    result = tailrace_cli(
+        *("demo", "--sink", sink, "--seconds", "12", "--rate", "50", "--json", "--output", str(tmp_path / "out")),
+        timeout_s=240,
+    )
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert answer["sink"] == sink
+    assert set(answer["reports"]) == {"real-time"}, "the stores' sinks are for Real-Time Mode"
+    report = answer["reports"]["real-time"]
+    assert (report["lost"], report["duplicates"]) == (0, 0)
+    assert report["received"] > 0
+
+
+def test_a_store_needs_real_time_mode() -> None:
+    result = tailrace_cli("demo", "--sink", "redis", "--mode", "micro-batch", timeout_s=120)
+    assert result.returncode == 1
+    assert "TAILRACE_BAD_ARGUMENT" in result.stderr
 
 
 def test_wrong_bootstrap_servers() -> None:

@@ -88,17 +88,27 @@ def through_a_generator(pipeline: Pipeline) -> DataFrame:
     return pipeline.rows().select("id", "key").mapInPandas(unchanged, "id LONG, key STRING")
 
 
-QUERIES = [passed_on, exploded, joined, of_two_sources, through_python, through_a_generator]
+QUERIES = [
+    passed_on,
+    pytest.param(exploded, marks=pytest.mark.chaos),
+    joined,
+    of_two_sources,
+    through_python,
+    through_a_generator,
+]
 
 
+@pytest.mark.parametrize("boundaries", [5, pytest.param(20, marks=pytest.mark.chaos)])
 @pytest.mark.parametrize("query_of", QUERIES)
-def test_many_boundaries_lose_and_repeat_nothing(pipeline: Pipeline, query_of: Callable[[Pipeline], DataFrame]) -> None:
+def test_many_boundaries_lose_and_repeat_nothing(
+    pipeline: Pipeline, query_of: Callable[[Pipeline], DataFrame], boundaries: int
+) -> None:
     with (
         collected(pipeline) as out,
         loaded(pipeline) as load,
     ):
         with pipeline.running(query_of(pipeline), epoch=EPOCH) as query:
-            until(lambda: overlapped(query) >= 10, "ten boundaries overlapped")
+            until(lambda: overlapped(query) >= boundaries, "boundaries overlapped", within_s=SOON_S)
             load.stop()
             until(lambda: len(out.rows()) >= load.sent, "all rows are out")
             assert "OverlappedWrite" in query._jsq.explainInternal(False)

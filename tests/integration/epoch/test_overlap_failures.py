@@ -16,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import tailrace
-from tests.helpers.overlapping import is_parked, nothing_is_left, overlapped
+from tests.helpers.overlapping import collected, is_parked, nothing_is_left, overlapped
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import Collector, ContinuousLoad, new_topic
 from tests.helpers.waiting import until
@@ -48,6 +48,13 @@ with pipeline.running(getattr(pipeline, query_of)(), epoch="1 second") as query:
     print("overlapped", flush=True)
     query.awaitTermination()
 """
+
+
+@pytest.fixture
+def pipeline(pipeline: Pipeline) -> Pipeline:
+    """With an output of one partition: the last count of a key in it is the last that was written."""
+    pipeline.output = new_topic(pipeline.servers, "out", partitions=1)
+    return pipeline
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +96,8 @@ def test_a_failure_after_the_state_was_handed_over_commits_nothing(pipeline: Pip
     assert pipeline.log("offsets") == []
     assert pipeline.log("commits") == []
     until(lambda: nothing_is_left(pipeline.spark), "nothing is left")
-    pipeline.output = new_topic(pipeline.servers, "out")
-    with pipeline.collect() as out, pipeline.running(counted, epoch="10 minutes"):
+    pipeline.output = new_topic(pipeline.servers, "out", partitions=1)
+    with collected(pipeline) as out, pipeline.running(counted, epoch="10 minutes"):
         until(lambda: len(out.rows()) >= 20, "all rows")
         assert Counter(row["n"] for row in out.rows()) == {1: 10, 2: 10}
 
@@ -117,7 +124,7 @@ def test_an_epoch_that_continued_from_other_state_is_not_committed(pipeline: Pip
 
 def test_a_stop_while_the_next_epoch_waits_for_its_state(pipeline: Pipeline) -> None:
     pipeline.send(range(20))
-    with pipeline.collect() as out:
+    with collected(pipeline) as out:
         with pipeline.running(pipeline.counts(), epoch="8 seconds") as query:
             until(lambda: is_parked(query), "the next epoch waits")
         until(lambda: nothing_is_left(pipeline.spark), "nothing is left")
@@ -127,7 +134,7 @@ def test_a_stop_while_the_next_epoch_waits_for_its_state(pipeline: Pipeline) -> 
 
 
 def test_a_drain_while_the_next_epoch_waits_for_its_state(pipeline: Pipeline) -> None:
-    with pipeline.collect() as out, ContinuousLoad(pipeline.servers, pipeline.input, per_second=100) as load:
+    with collected(pipeline) as out, ContinuousLoad(pipeline.servers, pipeline.input, per_second=100) as load:
         for _ in range(2):
             with pipeline.running(pipeline.counts(), epoch="6 seconds") as query:
                 until(lambda: is_parked(query), "the next epoch waits")
@@ -144,7 +151,7 @@ def test_a_drain_while_the_next_epoch_waits_for_its_state(pipeline: Pipeline) ->
 
 @pytest.mark.chaos
 def test_kills_of_the_driver_lose_nothing(pipeline: Pipeline) -> None:
-    with pipeline.collect() as out, ContinuousLoad(pipeline.servers, pipeline.input, per_second=100) as load:
+    with collected(pipeline) as out, ContinuousLoad(pipeline.servers, pipeline.input, per_second=100) as load:
         for _ in range(KILLS):
             run_until_overlapped_and_kill(pipeline, "rows")
             assert_contiguous(pipeline)
@@ -153,14 +160,22 @@ def test_kills_of_the_driver_lose_nothing(pipeline: Pipeline) -> None:
             until(lambda: {row["id"] for row in out.rows()} >= set(range(load.sent)), "all rows")
 
 
-def test_kills_of_the_driver_count_each_row_once(pipeline: Pipeline) -> None:
-    with pipeline.collect() as out, ContinuousLoad(pipeline.servers, pipeline.input, per_second=100) as load:
-        for _ in range(KILLS):
-            run_until_overlapped_and_kill(pipeline, "counts")
+@pytest.mark.parametrize(
+    ("query_of", "kills"),
+    [
+        ("counts", 1),
+        pytest.param("counts", KILLS, marks=pytest.mark.chaos),
+        pytest.param("processed_counts", KILLS, marks=pytest.mark.chaos),
+    ],
+)
+def test_kills_of_the_driver_count_each_row_once(pipeline: Pipeline, query_of: str, kills: int) -> None:
+    with collected(pipeline) as out, ContinuousLoad(pipeline.servers, pipeline.input, per_second=100) as load:
+        for _ in range(kills):
+            run_until_overlapped_and_kill(pipeline, query_of)
             assert_contiguous(pipeline)
         load.stop()
         expected = Counter(f"k{number % load.keys}" for number in range(load.sent))
-        with pipeline.running(pipeline.counts(), epoch="10 minutes"):
+        with pipeline.running(getattr(pipeline, query_of)(), epoch="10 minutes"):
             until(lambda: last_counts(out) == expected, "all rows are counted once", within_s=SOON_S)
 
 

@@ -13,11 +13,15 @@ import tailrace
 from tailrace import TailraceError
 from tailrace.contract.snapshot import BoundaryPause
 from tests.helpers.pipeline import Pipeline
+from tests.helpers.processors import counted
 from tests.helpers.waiting import until
 
 OVERLAP_KEY = "spark.tailrace.epochs.overlap"
 SHORTEST_KEY = "spark.tailrace.testing.overlapShortestMs"
 SPARKS_SHORTEST_KEY = "spark.sql.streaming.realTimeMode.minBatchDuration"
+MULTIPLE_KEY = "spark.sql.streaming.statefulOperator.allowMultiple"
+SHUFFLE_KEY = "spark.sql.shuffle.partitions"
+PYTHON_STATE = "transformWithState, transformWithStateInPandas (Python)"
 UNLOAD_KEY = "spark.sql.streaming.stateStore.unloadOnCommit"
 
 
@@ -27,9 +31,11 @@ def spark(new_session: Callable[..., SparkSession]) -> SparkSession:
     return new_session("local[4]", {SHORTEST_KEY: "300", SPARKS_SHORTEST_KEY: "300"})
 
 
-def reason_of(pipeline: Pipeline, rows: DataFrame, *, sink: str = "kafka") -> str:
+def reason_of(
+    pipeline: Pipeline, rows: DataFrame, *, sink: str = "kafka", options: dict[str, str] | None = None
+) -> str:
     """Why the epochs of a query do not overlap, after a few of them; its rows flow all the same."""
-    with pipeline.collect() as out, pipeline.running(rows, epoch="1 second", sink=sink) as query:
+    with pipeline.collect() as out, pipeline.running(rows, epoch="1 second", sink=sink, options=options) as query:
         pipeline.send(range(20))
         until(lambda: len(out.rows()) >= 20, "rows flow")
         until(lambda: len(tailrace.latency(query).figures.boundaries) >= 2, "some boundaries")
@@ -62,9 +68,45 @@ def test_switched_off(spark: SparkSession, pipeline: Pipeline) -> None:
         spark.conf.unset(OVERLAP_KEY)
 
 
-def test_a_sink_that_reads_back_what_it_wrote(pipeline: Pipeline) -> None:
-    reason = reason_of(pipeline, pipeline.rows(), sink="tailrace-kafka")
-    assert reason == "the sink tailrace-kafka does not overlap epochs"
+def test_transactions(pipeline: Pipeline) -> None:
+    options = {"transactionInterval": "20ms"}
+    reason = reason_of(pipeline, pipeline.rows(), sink="tailrace-kafka", options=options)
+    assert reason == "the sink tailrace-kafka writes in transactions"
+
+
+@pytest.mark.parametrize(
+    ("query_of", "operation"),
+    [
+        (lambda rows: rows.dropDuplicatesWithinWatermark(["id"]), "dropDuplicatesWithinWatermark"),
+        (
+            lambda rows: rows.groupBy("id", F.session_window("at", "1 second")).agg(F.count("*").alias("n")),
+            "session_window(…)",
+        ),
+    ],
+)
+def test_rows_that_a_replay_could_make_otherwise(
+    pipeline: Pipeline, query_of: Callable[[DataFrame], DataFrame], operation: str
+) -> None:
+    reason = reason_of(pipeline, query_of(timed(pipeline.rows())), sink="tailrace-kafka")
+    assert reason == f"{operation} does not overlap epochs if each row is written once"
+
+
+def test_a_join_whose_rows_are_written_once(spark: SparkSession, pipeline: Pipeline) -> None:
+    # Two sources of one partition each, and one task of the join.
+    one = Pipeline(spark, pipeline.servers, pipeline.checkpoint, input_partitions=1)
+    spark.conf.set(SHUFFLE_KEY, "1")
+    try:
+        numbers = one.rows().select(F.col("id").alias("number"))
+        joined = one.rows().join(numbers, F.expr("id = number")).select("id", "key")
+        reason = reason_of(one, joined, sink="tailrace-kafka")
+    finally:
+        spark.conf.set(SHUFFLE_KEY, "2")
+    assert reason == "stream-stream join does not overlap epochs if each row is written once"
+
+
+def test_a_python_processor_if_each_row_is_written_once(pipeline: Pipeline) -> None:
+    reason = reason_of(pipeline, counted(pipeline.rows()), sink="tailrace-kafka")
+    assert reason == f"{PYTHON_STATE} does not overlap epochs if each row is written once"
 
 
 def timed(rows: DataFrame) -> DataFrame:
@@ -82,17 +124,25 @@ def test_state_that_does_not_stay(spark: SparkSession, pipeline: Pipeline) -> No
 @pytest.mark.parametrize(
     ("query_of", "reason"),
     [
-        (lambda rows: timed(rows).dropDuplicates(["id"]), "withWatermark does not overlap epochs"),
         (
-            lambda rows: timed(rows).dropDuplicatesWithinWatermark(["id"]),
-            "dropDuplicatesWithinWatermark does not overlap epochs",
+            lambda rows: tailrace.drop_duplicates(timed(rows), ["id"], ttl="10 minutes"),
+            "transformWithState (JVM) with a watermark does not overlap epochs",
         ),
+        (lambda rows: counted(timed(rows)), f"{PYTHON_STATE} with a watermark does not overlap epochs"),
         (lambda rows: rows.withColumn("at", F.current_timestamp()), "it asks for the current time or user"),
         (lambda rows: rows.observe("seen", F.count("*").alias("n")), "observe does not overlap epochs"),
     ],
 )
 def test_operations(pipeline: Pipeline, query_of: Callable[[DataFrame], DataFrame], reason: str) -> None:
     assert reason_of(pipeline, query_of(pipeline.rows())) == reason
+
+
+def test_rows_that_are_late_by_the_watermark_of_their_own_epoch(spark: SparkSession, pipeline: Pipeline) -> None:
+    spark.conf.set(MULTIPLE_KEY, "false")
+    try:
+        assert reason_of(pipeline, timed(pipeline.rows()).dropDuplicates(["id"])) == f"{MULTIPLE_KEY} is off"
+    finally:
+        spark.conf.unset(MULTIPLE_KEY)
 
 
 def test_a_setting_that_makes_no_sense(spark: SparkSession, pipeline: Pipeline) -> None:

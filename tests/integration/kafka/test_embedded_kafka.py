@@ -41,23 +41,19 @@ def test_topics_are_created_on_request_only(kafka: EmbeddedKafka) -> None:
     assert failure.value.code == "TAILRACE_TOPIC_NOT_CREATED"
 
 
-def test_it_listens_on_this_machine_only(kafka: EmbeddedKafka) -> None:
-    assert kafka.pid is not None
-    connections = psutil.Process(kafka.pid).net_connections("tcp")
-    listening = [one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN]
-    assert len(listening) == 2  # clients and the controller
-    # As IPv4, or mapped into IPv6 as Java does it.
-    assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
-
-
-def test_the_data_is_private_and_deleted() -> None:
+def test_it_is_reached_from_this_machine_only_and_leaves_nothing() -> None:
     with EmbeddedKafka() as broker:
+        assert broker.pid is not None
+        connections = psutil.Process(broker.pid).net_connections("tcp")
+        listening = [one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN]
+        assert len(listening) == 2  # clients and the controller
+        # As IPv4, or mapped into IPv6 as Java does it.
+        assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
         assert broker._folder is not None
         folder, pid, log = broker._folder, broker.pid, broker.log
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert log is not None
         assert "Kafka Server started" in log.read_text()
-    assert pid is not None
     assert not alive(pid)
     assert not folder.exists()
     broker.stop()  # twice is fine
@@ -107,7 +103,15 @@ def test_a_cluster_id_that_begins_with_a_dash(monkeypatch: pytest.MonkeyPatch) -
         assert require_broker(broker.bootstrap_servers) == 1
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "sign",
+    [
+        signal.SIGKILL,
+        # Tests of `demo` and `bench` send these, with a broker that must be gone as well.
+        pytest.param(signal.SIGTERM, marks=pytest.mark.chaos),
+        pytest.param(signal.SIGINT, marks=pytest.mark.chaos),
+    ],
+)
 def test_it_is_gone_with_its_owner(sign: signal.Signals) -> None:
     code = (
         "import time; from tailrace import EmbeddedKafka\n"

@@ -151,3 +151,28 @@ def test_its_processes_are_gone_with_their_owner(kafka: EmbeddedKafka) -> None:
     owner.wait()
     owner.stdout.close()
     until(lambda: not any(alive(child) for child in children), "both processes are gone")
+
+
+def test_a_store_is_read_by_the_users_reader(kafka: EmbeddedKafka) -> None:
+    topic = new_topic(kafka.bootstrap_servers, "store")
+    with LoadTest(
+        bootstrap_servers=kafka.bootstrap_servers,
+        input_topic=topic,
+        rate=100,
+        reader="tests.integration.loadtest.store:Reader",
+        reader_options={"servers": kafka.bootstrap_servers, "topic": topic},
+    ) as load:
+        load.wait_for_output(timeout_s=stretched(30), records=50)
+        report = load.measure(seconds=3, patience_s=1)
+    # Of any 300 records in a row, six are never seen, and six are seen again.
+    assert report.expected == pytest.approx(300, abs=1)
+    assert (report.lost, report.duplicates) == (6, 6)
+    with comparing_times():
+        assert 0 < report.p50_ms < 1000
+
+
+@pytest.mark.parametrize("output", [{}, {"output_topic": "out", "reader": "module:Reader"}])
+def test_one_output_is_observed(output: dict[str, str]) -> None:
+    with pytest.raises(TailraceError) as refused:
+        LoadTest(bootstrap_servers="localhost:1", input_topic="in", rate=1, **output)  # type: ignore[arg-type]
+    assert refused.value.code == "TAILRACE_BAD_ARGUMENT"

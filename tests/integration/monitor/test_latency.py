@@ -154,22 +154,6 @@ def test_figures_can_be_asked_for_in_any_thread(pipeline: Pipeline) -> None:
             assert distribution(report, "end_to_end").count == 10
 
 
-def test_executors_report_to_the_driver(
-    new_session: Callable[[str], SparkSession], kafka: EmbeddedKafka, checkpoint: Path
-) -> None:
-    spark = new_session("local-cluster[2,3,1024]")
-    pipeline = Pipeline(spark, kafka, checkpoint)
-    pipeline.send(range(40))
-    with pipeline.running(pipeline.counts(), epoch="10 minutes") as query:
-        report = until(lambda: delivered(query, 40), "all rows")
-        assert distribution(report, "shuffle").count == 40
-        assert len(report.to_dict()["partitions"]) == 2
-        monitor = tailrace.monitor.monitor_of(spark)
-        until(lambda: len(monitor.snapshot().executors) >= 2, "both executors")
-    # Of the session before, which has another application, nothing is left.
-    assert [one.run_id for one in monitor.snapshot().queries] == [str(query.runId)]
-
-
 def test_sparks_own_allowlist_in_force_keeps_the_probes_out(
     new_session: Callable[[str], SparkSession], kafka: EmbeddedKafka, checkpoint: Path
 ) -> None:
@@ -189,6 +173,9 @@ def test_a_dead_broker_does_not_hold_up_the_end_of_a_query(
         pipeline.send(range(10))
         with pipeline.running(pipeline.rows(), epoch="5 minutes") as query:
             until(lambda: delivered(query, 10), "all rows")
+            # Of the session before, which has another application, nothing is left.
+            queries = tailrace.monitor.monitor_of(spark).snapshot().queries
+            assert [one.run_id for one in queries] == [str(query.runId)]
             with stopped(kafka.pid or 0):
                 # Long enough that the newest offsets are being asked for.
                 until(lambda: tailrace.latency(query).lag_rows is None, "the lag is not known")

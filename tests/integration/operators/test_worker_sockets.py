@@ -18,31 +18,37 @@ from tests.helpers.processes import run_python
 APPLICATION = """
 import json, os, signal, stat, sys
 from pathlib import Path
+from pyspark import SparkContext
 from pyspark.sql import SparkSession, functions as F
 import tailrace
 
+master, temporary, end, *sessions = sys.argv[1:]
+
 def sockets():
-    found = [Path(folder) / name for folder, _, names in os.walk(sys.argv[2]) for name in names]
+    found = [Path(folder) / name for folder, _, names in os.walk(temporary) for name in names]
     return [one for one in found if one.is_socket()]
 
 os.umask(0)
-builder = SparkSession.builder.master(sys.argv[1]).config("spark.ui.enabled", "false")
-for setting in sys.argv[4:]:
-    builder = builder.config(*setting.split("=", 1))
-builder = builder.config("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={sys.argv[2]}")
-builder = builder.config("spark.executor.extraJavaOptions", f"-Djava.io.tmpdir={sys.argv[2]}")
-spark = tailrace.configure(builder, kafka_connector=False).getOrCreate()
-twice = F.udf(lambda value: value * 2, "long")
-total = sum(row[0] for row in spark.range(100).select(twice("id")).collect())
-found = sockets()
-folders = {str(one.parent): stat.S_IMODE(one.parent.stat().st_mode) for one in found}
-print("FOUND", json.dumps({"total": total, "sockets": len(found), "folders": folders}), flush=True)
-if sys.argv[3] == "kill":
-    from pyspark import SparkContext
-    os.kill(SparkContext._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
-    os.kill(os.getpid(), signal.SIGKILL)
-spark.stop()
+# One after the other in the same JVM, because it takes longer to start than all of them together.
+for settings in sessions:
+    before = sockets()
+    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+    for key, value in json.loads(settings).items():
+        builder = builder.config(key, value)
+    builder = builder.config("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={temporary}")
+    builder = builder.config("spark.executor.extraJavaOptions", f"-Djava.io.tmpdir={temporary}")
+    spark = tailrace.configure(builder, kafka_connector=False).getOrCreate()
+    twice = F.udf(lambda value: value * 2, "long")
+    total = sum(row[0] for row in spark.range(100).select(twice("id")).collect())
+    found = [one for one in sockets() if one not in before]
+    folders = {str(one.parent): stat.S_IMODE(one.parent.stat().st_mode) for one in found}
+    print("FOUND", json.dumps({"total": total, "sockets": len(found), "folders": folders}), flush=True)
+    if end == "kill":
+        os.kill(SparkContext._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+    spark.stop()
 """
+DEFAULTS: dict[str, str] = {}
 
 
 @pytest.fixture
@@ -54,40 +60,51 @@ def temporary() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(temporary: Path, master: str = "local[2]", *settings: str, end: str = "stop") -> dict[str, Any]:
+def run(
+    temporary: Path, *sessions: dict[str, str], master: str = "local[2]", end: str = "stop"
+) -> list[dict[str, Any]]:
+    """What each session found."""
+    settings = [json.dumps(one) for one in sessions]
     done = run_python(APPLICATION, master, str(temporary), end, *settings, timeout_s=180)
     assert done.returncode == 0 or end == "kill", done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.partition("FOUND ")[2])
-    assert found["total"] == 9900
+    found = [json.loads(line.removeprefix("FOUND ")) for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    assert [one["total"] for one in found] == [9900] * len(sessions)
     return found
 
 
-@pytest.mark.parametrize("master", ["local[2]", "local-cluster[1,2,1024]"])
-def test_only_their_user_can_reach_them(temporary: Path, master: str) -> None:
-    found = run(temporary, master)
+@pytest.mark.chaos
+def test_only_their_user_can_reach_those_of_an_executor(temporary: Path) -> None:
+    (found,) = run(temporary, DEFAULTS, master="local-cluster[1,2,1024]")
     assert found["sockets"] >= 2
     assert set(found["folders"].values()) == {0o700}
-    # The driver and each executor have their own.
-    assert len(found["folders"]) == (1 if master.startswith("local[") else 2)
+    assert len(found["folders"]) == 2, "the driver and the executor have their own"
+    assert_nothing_is_left(temporary)
+
+
+def test_only_their_user_can_reach_them(temporary: Path) -> None:
+    """By default, in a folder of the user's own, and without Unix sockets."""
+    own = temporary / "own"
+    own.mkdir(mode=0o700)
+    in_own_folder = {"spark.python.unix.domain.socket.dir": str(own)}
+    by_default, in_own, without = run(
+        temporary, DEFAULTS, in_own_folder, {"spark.python.unix.domain.socket.enabled": "false"}
+    )
+    assert by_default["sockets"] >= 2
+    (mode,) = by_default["folders"].values()
+    assert mode == 0o700
+    assert list(in_own["folders"]) == [str(own)]
+    assert stat.S_ISDIR(own.stat().st_mode), "it is not ours to delete"
+    assert without["sockets"] == 0
+    assert_nothing_is_left(temporary)
+
+
+def assert_nothing_is_left(temporary: Path) -> None:
     assert [entry for entry in temporary.iterdir() if entry.name.startswith("tailrace-")] == []
 
 
 def test_what_a_killed_driver_leaves_is_removed_by_the_next(temporary: Path) -> None:
-    run(temporary, end="kill")
+    run(temporary, DEFAULTS, end="kill")
     [left] = temporary.glob("tailrace-sockets-*")
     os.utime(left, (0, 0))
-    run(temporary)
+    run(temporary, DEFAULTS)
     assert not left.exists()
-
-
-def test_a_folder_of_the_users_own_is_used(temporary: Path) -> None:
-    own = temporary / "own"
-    own.mkdir(mode=0o700)
-    found = run(temporary, "local[2]", f"spark.python.unix.domain.socket.dir={own}")
-    assert list(found["folders"]) == [str(own)]
-    assert stat.S_ISDIR(own.stat().st_mode), "it is not ours to delete"
-
-
-def test_without_unix_sockets_there_is_no_folder(temporary: Path) -> None:
-    found = run(temporary, "local[2]", "spark.python.unix.domain.socket.enabled=false")
-    assert found["sockets"] == 0

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from tailrace import EmbeddedKafka
-from tests.helpers.scala import compile_to_jar
+from tests.helpers.scala import compiled_jar
 from tests.helpers.topics import new_topic, produce
 from tests.helpers.waiting import until
 
@@ -23,9 +23,9 @@ ORIGIN = ("t", "p", "o")
 
 
 @pytest.fixture(scope="module")
-def spark(new_session: Callable[..., SparkSession], tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+def spark(new_session: Callable[..., SparkSession]) -> SparkSession:
     """With a sink that knows where its rows should have come from."""
-    jar = compile_to_jar(tmp_path_factory.mktemp("jvm"))
+    jar = compiled_jar()
     # Else, behind a shuffle, only the origins of rows that are timed are known.
     return new_session("local[8]", {"spark.jars": str(jar), EVERY_ROW: "true"})
 

@@ -7,11 +7,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -19,8 +18,10 @@ import tailrace
 from tailrace import EmbeddedKafka
 from tailrace._process.machine_load import stretched
 from tailrace.kafka import create_topics
+from tests.helpers.fingerprints import fingerprints
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.topics import all_messages, create_again, new_topic
+from tests.helpers.tree import ROOT
 from tests.helpers.waiting import until
 
 SINK = "tailrace-kafka"
@@ -142,20 +143,17 @@ def recreated_after_a_commit(pipeline: Pipeline, servers: str) -> None:
     assert ids_in(servers, topic) == Counter(range(SENT_FIRST, SENT + 5))
 
 
-FINGERPRINTS = Path(__file__).resolve().parents[2] / "helpers" / "fingerprints.py"
-
-
-def test_a_query_has_the_same_fingerprint_in_each_process() -> None:
-    first, second = (fingerprints() for _ in range(2))
-    assert first == second
+def test_a_query_has_the_same_fingerprint_in_each_process(spark: SparkSession) -> None:
+    here = fingerprints(spark)
+    assert here == fingerprints_of_another_process()
     # And each query one of its own.
-    assert len(set(first.values())) == len(first)
+    assert len(set(here.values())) == len(here)
 
 
-def fingerprints() -> dict[str, str]:
+def fingerprints_of_another_process() -> dict[str, str]:
     done = subprocess.run(
-        [sys.executable, "-m", f"tests.helpers.{FINGERPRINTS.stem}"],
-        cwd=FINGERPRINTS.parents[2],
+        [sys.executable, "-m", fingerprints.__module__],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60 * WITHIN_MIN,

@@ -73,10 +73,14 @@ def held_back(rows: DataFrame, signs: Signs) -> DataFrame:
 
 
 class Alerts(StatefulProcessor):
-    """Row 0 sets a timer. When it fires, the key is silent; it is back with the next row."""
+    """Row 0 sets a timer. When it fires, the key is silent; it is back with the next row.
 
-    def __init__(self, signs: Signs) -> None:
+    If rows tell, the next row also tells of the silence, unless the timer has done so. Row 100 is in time.
+    """
+
+    def __init__(self, signs: Signs, rows_tell: bool) -> None:
         self.signs = signs
+        self.rows_tell = rows_tell
 
     def init(self, handle: Any) -> None:
         self.handle = handle
@@ -86,7 +90,13 @@ class Alerts(StatefulProcessor):
         for row in rows:
             if row.id == 0:
                 self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + 1)
-            elif self.silent.exists():
+            elif row.id == 100:
+                self.delete_timers()
+                yield Row(key=key[0], said="in time")
+            elif self.silent.exists() or self.rows_tell:
+                if not self.silent.exists():
+                    yield Row(key=key[0], said="silent")
+                self.delete_timers()
                 self.silent.clear()
                 yield Row(key=key[0], said=f"back with {row.id}")
             self.signs.put(f"saw-{row.id}")
@@ -99,10 +109,14 @@ class Alerts(StatefulProcessor):
             self.signs.put("fired")
             yield Row(key=key[0], said="silent")
 
+    def delete_timers(self) -> None:
+        for at_ms in list(self.handle.listTimers()):
+            self.handle.deleteTimer(at_ms)
 
-def alerts(pipeline: Pipeline, signs: Signs) -> DataFrame:
+
+def alerts(pipeline: Pipeline, signs: Signs, *, rows_tell: bool = True) -> DataFrame:
     rows = held_back(pipeline.rows(), signs).groupBy("key")
-    return rows.transformWithState(Alerts(signs), "key STRING, said STRING", "Update", "ProcessingTime")
+    return rows.transformWithState(Alerts(signs, rows_tell), "key STRING, said STRING", "Update", "ProcessingTime")
 
 
 def start(pipeline: Pipeline, rows: DataFrame, *, epoch: str = EPOCH, mode: str = "update") -> StreamingQuery:
@@ -128,56 +142,67 @@ def says(query: StreamingQuery, pipeline: Pipeline, column: str, wanted: list[An
     wait(query, lambda: said(pipeline, column) == wanted, f"{wanted}")
 
 
-@pytest.fixture
-def silent_and_back(pipeline: Pipeline, signs: Signs) -> Pipeline:
-    """A timer that was committed fires in the open epoch, then the next row comes, and the query is stopped."""
+def commit_timer(pipeline: Pipeline, signs: Signs, *, rows_tell: bool = True) -> None:
     signs.put("no-silence")
-    query = start(pipeline, alerts(pipeline, signs), epoch="5 seconds")
+    query = start(pipeline, alerts(pipeline, signs, rows_tell=rows_tell), epoch="5 seconds")
     pipeline.send(range(1), keys=1)
     wait(query, lambda: signs.has("saw-0"), "the timer is set")
     tailrace.drain(query, timeout_s=SOON_S)
     signs.take("no-silence")
-    query = start(pipeline, alerts(pipeline, signs))
+
+
+def silent_and_back(pipeline: Pipeline, signs: Signs, *, rows_tell: bool = True) -> None:
+    """A timer that was committed fires in the open epoch, then the next row comes, and the query is stopped."""
+    commit_timer(pipeline, signs, rows_tell=rows_tell)
+    query = start(pipeline, alerts(pipeline, signs, rows_tell=rows_tell))
     says(query, pipeline, "said", ["silent"])
     pipeline.send(range(1, 2), keys=1)
     says(query, pipeline, "said", ["silent", "back with 1"])
     query.stop()
-    return pipeline
-
-
-def replay_in_first_order(pipeline: Pipeline, signs: Signs) -> None:
-    """The timer fires before the row is read. Commits the epoch."""
     signs.take("fired")
-    signs.put("hold-1")
+    signs.take("saw-1")
+
+
+def read_and_drain(pipeline: Pipeline, signs: Signs, row: int) -> None:
     query = start(pipeline, alerts(pipeline, signs))
-    wait(query, lambda: signs.has("fired"), "the timer fires first")
-    signs.take("hold-1")
+    wait(query, lambda: signs.has(f"saw-{row}"), "the row is processed")
     tailrace.drain(query, timeout_s=SOON_S)
 
 
-def test_a_timer_that_fires_again_is_written_once(silent_and_back: Pipeline, signs: Signs) -> None:
-    replay_in_first_order(silent_and_back, signs)
-    assert said(silent_and_back, "said") == ["silent", "back with 1"]
+def test_a_timer_that_is_due_waits_for_records_that_are_there(pipeline: Pipeline, signs: Signs) -> None:
+    """It was due while the query was down, and so was the row that deletes it."""
+    commit_timer(pipeline, signs)
+    pipeline.send(range(100, 101), keys=1)
+    read_and_drain(pipeline, signs, 100)
+    assert said(pipeline, "said") == ["in time"]
 
 
-def test_a_timer_that_fires_later_than_before_is_seen_at_once(silent_and_back: Pipeline, signs: Signs) -> None:
+def test_a_row_that_tells_what_a_timer_told_is_written_once(pipeline: Pipeline, signs: Signs) -> None:
+    silent_and_back(pipeline, signs)
+    read_and_drain(pipeline, signs, 1)
+    assert not signs.has("fired"), "the row comes before the timer"
+    assert said(pipeline, "said") == ["silent", "back with 1"]
+
+
+def test_a_timer_that_fires_later_than_before_is_seen_at_once(pipeline: Pipeline, signs: Signs) -> None:
     """The row finds the key awake and makes nothing of it. So the output's last record is wrong until the timer."""
+    silent_and_back(pipeline, signs, rows_tell=False)
     signs.put("no-silence")
-    signs.take("saw-1")
-    query = start(silent_and_back, alerts(silent_and_back, signs))
+    query = start(pipeline, alerts(pipeline, signs, rows_tell=False))
     wait(query, lambda: signs.has("saw-1"), "the row comes first")
     signs.take("no-silence")
-    says(query, silent_and_back, "said", ["silent", "back with 1", "silent"])
+    says(query, pipeline, "said", ["silent", "back with 1", "silent"])
     tailrace.drain(query, timeout_s=SOON_S)
-    assert said(silent_and_back, "said") == ["silent", "back with 1", "silent"]
+    assert said(pipeline, "said") == ["silent", "back with 1", "silent"]
 
 
-def test_timers_of_later_epochs_are_new(silent_and_back: Pipeline, signs: Signs) -> None:
+def test_timers_of_later_epochs_are_new(pipeline: Pipeline, signs: Signs) -> None:
     """They look like one that was replayed, and must not be taken for it."""
-    replay_in_first_order(silent_and_back, signs)
-    query = start(silent_and_back, alerts(silent_and_back, signs))
-    silent_and_back.send(range(1), keys=1)
-    says(query, silent_and_back, "said", ["silent", "back with 1", "silent"])
+    silent_and_back(pipeline, signs)
+    read_and_drain(pipeline, signs, 1)
+    query = start(pipeline, alerts(pipeline, signs))
+    pipeline.send(range(1), keys=1)
+    says(query, pipeline, "said", ["silent", "back with 1", "silent"])
     query.stop()
 
 

@@ -168,6 +168,7 @@ def token_of(run: SupervisedRun) -> str:
     return str(re.findall(r'"token": "([^"]+)"', (folder / "dashboard.json").read_text())[0])
 
 
+@pytest.mark.chaos
 @pytest.mark.timeout(1800)
 def test_a_record_that_fails_twice_ends_the_run(application: Application) -> None:
     produce(application.servers, application.source, [{"id": number, "key": "a"} for number in range(10)])

@@ -17,9 +17,11 @@ from tailrace.contract.codec import to_json
 from tests.helpers.processes import alive, descendants
 from tests.helpers.supervised import SPARK_SUBMIT, SupervisedRun
 from tests.helpers.synthetic_monitor import SyntheticMonitor, make_query
+from tests.helpers.tree import ROOT
 from tests.helpers.waiting import until
 
 SOON_S = 300
+BAD_RECORD = ROOT / "tests" / "unit" / "supervise" / "failures" / "bad-record.txt"
 
 Start = Callable[..., SupervisedRun]
 
@@ -78,6 +80,20 @@ def test_what_a_restart_cannot_cure_ends_the_run(start: Start, lives: Any) -> No
         assert "not_there" in page.read_text()
         assert "geheim" not in page.read_text() + json.dumps(report) + run.said
     assert len(lives()) == 1
+
+
+def test_a_record_that_fails_twice_ends_the_run(start: Start, lives: Any) -> None:
+    """By what Spark printed of it; `make chaos` has a real query that fails."""
+    script = f"import sys; sys.stderr.write(open({str(BAD_RECORD)!r}).read()); raise SystemExit(1)"
+    with start(script) as run:
+        assert run.ends(within_s=SOON_S) == 3
+        first, second = run.reports()
+        assert "restart 1 of 10" in first["next_step"]
+        assert "same record" in second["next_step"]
+        for report in (first, second):
+            (place,) = report["records"]
+            assert (place["first"], place["last"]) == (7, 7)
+    assert len(lives()) == 2
 
 
 def test_the_limit_of_restarts(start: Start, lives: Any) -> None:

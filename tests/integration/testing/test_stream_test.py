@@ -13,9 +13,9 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import udf
 
-from examples.alert_after_silence import alerts
 from tailrace.errors import TailraceError
 from tailrace.testing import MODES, Mode, StreamTest
+from tests.helpers.silence import alerts
 from tests.helpers.tree import ROOT
 
 GUIDE = ROOT / "docs/guide"

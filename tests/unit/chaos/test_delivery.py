@@ -227,3 +227,33 @@ def test_every_key_is_in_every_partition() -> None:
     for partitions in (2, 3, 4):
         lanes = {(each.record.key, each.record.number % partitions) for each in SENT}
         assert len(lanes) == KEYS * partitions
+
+
+def coalesced() -> Answers:
+    """Of two updates of a key that follow each other, only the second; the last of each key stays."""
+    answers = aggregation()
+    last = {answer.key: answer for answer in answers}
+    return [answer for answer in answers if answer.fields["count"] % 2 == 0 or answer is last[answer.key]]
+
+
+def test_updates_that_a_later_one_of_the_batch_covers_are_not_lost() -> None:
+    answers = coalesced()
+    final = list({answer.key: answer for answer in answers}.values())
+    delivery = compare("aggregation", SENT, answers, final=final, coalesced=True)
+    assert delivery.broken(Promise.EXACTLY_ONCE) == []
+    assert delivery.keys == KEYS
+    assert compare("aggregation", SENT, answers).lost
+
+
+def test_of_coalesced_updates_each_comes_once_and_none_goes_back() -> None:
+    answers = coalesced()
+    repeated = compare("aggregation", SENT, [*answers[:50], answers[49], *answers[50:]], coalesced=True)
+    assert len(repeated.duplicates) == 1
+    assert repeated.regressions == 1
+
+
+def test_the_last_record_is_what_the_store_holds() -> None:
+    answers = aggregation()
+    held = {answer.key: answer for answer in answers} | {"k3": answers[12]}
+    assert compare("aggregation", SENT, answers, final=list(held.values())).wrong_keys == ["k3"]
+    assert compare("aggregation", SENT, answers, final=[]).wrong_keys == sorted(held)

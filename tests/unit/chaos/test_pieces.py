@@ -13,12 +13,14 @@ import pytest
 from tailrace import TailraceError
 from tailrace.chaos import ChaosOptions, ChaosResult, state_file
 from tailrace.chaos.delivery import Delivery, Promise
+from tailrace.chaos.faults import FAULTS
 from tailrace.chaos.pieces import LONG_EPOCH_S, MOST_TOGETHER, SHORT_EPOCH_S, pieces, repeat_command
 from tailrace.chaos.report import to_dict
 from tailrace.chaos.result import PieceResult, Round, Tally
+from tailrace.chaos.run import plan
 from tailrace.chaos.schedule import Planned
 from tailrace.chaos.summary import summary
-from tailrace.chaos.workloads import SINKS, WORKLOADS
+from tailrace.chaos.workloads import SINKS, STORES, WORKLOADS, refuse_not_in_stores
 from tests.helpers.processes import tailrace as tailrace_cli
 
 LONG = ChaosOptions(rounds=1000, workloads=tuple(WORKLOADS), sinks=SINKS)
@@ -137,3 +139,25 @@ class TestResume:
     def test_it_can_be_made_longer(self, folder: Path) -> None:
         ran = tailrace_cli("chaos", "--resume", str(folder), "--rounds", "80", "--dry-run")
         assert len(ran.stdout.splitlines()) == 80
+
+
+@pytest.mark.parametrize("workload", [name for name, each in WORKLOADS.items() if each.not_in_stores])
+def test_a_query_that_a_store_cannot_take_is_refused(workload: str) -> None:
+    for store in STORES:
+        with pytest.raises(TailraceError) as failure:
+            refuse_not_in_stores(("stateless", workload), (store,))
+        assert failure.value.code == "TAILRACE_WORKLOAD_NOT_FOR_SINK"
+    refuse_not_in_stores((workload,), SINKS)
+
+
+def test_faults_of_a_store_need_one_and_leave_other_schedules_as_they_are() -> None:
+    in_store, store_faults = ChaosOptions(rounds=60, sinks=("redis",)), {n for n in FAULTS if n.startswith("store-")}
+    assert store_faults <= {each.fault for each in plan(in_store)[0]}
+    assert plan(in_store)[0] == plan(replace(in_store, sinks=("postgresql",)))[0], "a seed has one schedule"
+    planned, unavailable = plan(ChaosOptions(rounds=60))
+    assert store_faults <= unavailable.keys()
+    assert not store_faults & {each.fault for each in planned}
+
+
+def test_a_store_is_named_in_the_command_that_repeats_a_piece() -> None:
+    assert "--sink redis" in repeat_command(pieces(ChaosOptions(sinks=("redis",)))[0])

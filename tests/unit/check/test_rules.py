@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tailrace.check.rules import advice
+from tailrace.check.slots import Slots
 from tailrace.contract.findings import Severity
 from tests.unit.check.made_up import CHECKPOINT, SOURCE, STAGE, facts, found, only
 
@@ -59,12 +60,34 @@ def test_a_sink_that_lingers() -> None:
 
 
 def test_epochs_whose_boundaries_make_the_tail() -> None:
-    finding = only(facts(epoch_ms=5000), "TAILRACE_SHORT_EPOCHS")
+    no_overlap = {"spark.tailrace.epochs.overlap": "off"}
+    finding = only(facts(epoch_ms=5000, settings=no_overlap), "TAILRACE_SHORT_EPOCHS")
     assert "4.0%" in finding.detail
     assert 'realTime="30 seconds"' in finding.fix
-    stateful = facts(epoch_ms=15_000, stateful=True)
+    stateful = facts(epoch_ms=15_000, stateful=True, settings=no_overlap)
     assert "2.7%" in only(stateful, "TAILRACE_SHORT_EPOCHS").detail
-    assert "TAILRACE_SHORT_EPOCHS" not in found(facts(epoch_ms=30_000))
+    assert "TAILRACE_SHORT_EPOCHS" not in found(facts(epoch_ms=30_000, settings=no_overlap))
+
+
+@pytest.mark.parametrize(
+    "processor", ["transformWithState (JVM)", "transformWithState, transformWithStateInPandas (Python)"]
+)
+def test_short_epochs_that_overlap_have_no_pause(processor: str) -> None:
+    code = "TAILRACE_SHORT_EPOCHS"
+    stages = [{**STAGE, "operators": [{"name": processor, "stateful": True, "overlaps": True}]}]
+    once = {"format": "tailrace-kafka"}
+    assert code not in found(facts(epoch_ms=5000))
+    assert code not in found(facts(epoch_ms=5000, stages=stages))
+    assert code not in found(facts(epoch_ms=5000, writer=once))
+    watermark = {"column": "at", "delay_ms": 1000, "line": None}
+    for not_overlapping in (
+        facts(epoch_ms=5000, slots=Slots("local[3]", 3)),
+        facts(epoch_ms=1999),
+        facts(epoch_ms=5000, stages=stages, watermarks=[watermark]),
+        facts(epoch_ms=5000, stages=stages, writer=once),
+        facts(epoch_ms=5000, writer={**once, "options": {"transactionInterval": "20ms"}}),
+    ):
+        assert code in found(not_overlapping)
 
 
 def test_the_shortest_epoch_is_the_sessions() -> None:

@@ -74,6 +74,7 @@ def test_cold_and_warm_pauses_are_apart() -> None:
     text = method(replace(BOTH, pause=pause, cold_pauses_ms=(1234.0, 99.0)))
     assert "1,234 ms at the very first of a cold JVM" in text
     assert "40 ms" in text
+    assert "The epochs overlapped" in method(replace(BOTH, pause=replace(pause, overlapped=2)))
 
 
 def test_the_json_has_what_is_printed() -> None:

@@ -109,6 +109,7 @@ SHUFFLED = (
     stage(0, task(0, 50), task(1, 50)),
     stage(1, task(0, 95, shuffle=spread(5, 80)), task(1, 5, shuffle=spread(1, 3)), inputs=(0,)),
 )
+TO_REDIS = replace(stage(0, task(0, 50), task(1, 50)), sink="redis")
 PYTHON = (stage(0, task(0, 50, python=spread(1)), task(1, 50, python=spread(30, 60))),)
 
 CASES: dict[str, tuple[QueryFigures, list[ExecutorFigures], list[str]]] = {
@@ -138,6 +139,11 @@ CASES: dict[str, tuple[QueryFigures, list[ExecutorFigures], list[str]]] = {
         query(window=window(sink=spread(30, 80), end_to_end=spread(35, 90))),
         [executor()],
         ["80 ms (p99)", "90 ms"],
+    ),
+    "TAILRACE_SLOW_STORE": (
+        query(window=window(acknowledgement=spread(210, 230), end_to_end=spread(215, 240)), stages=(TO_REDIS,)),
+        [executor()],
+        ["210 ms (p50)", "Redis", "SLOWLOG"],
     ),
     "TAILRACE_SLOW_BROKER": (
         query(
@@ -238,3 +244,32 @@ def test_a_few_rows_are_no_skew() -> None:
 def test_a_backlog_is_told_though_nothing_has_been_delivered() -> None:
     figures = query(status=LAGGING, lag_rows=5000, window=window(end_to_end=None))
     assert [finding.code for finding in find(figures, [executor()], NOW)] == ["TAILRACE_LAGGING"]
+
+
+def test_a_store_that_is_slow_is_named_although_the_backlog_is_most_of_the_latency() -> None:
+    slow = window(
+        source_queue=spread(9000), acknowledgement=spread(210), sink=spread(0.1, 0.2, 400), end_to_end=spread(9300)
+    )
+    # While a query lags, there is no steady minute.
+    nothing = window(source_queue=None, processing=None, end_to_end=None, sink=None, acknowledgement=None)
+    figures = query(status=LAGGING, lag_rows=9000, stages=(TO_REDIS,))
+    found = find(replace(figures, windows={"10s": slow, STEADY: nothing}), [executor()], NOW)
+    assert {"TAILRACE_SLOW_STORE", "TAILRACE_LAGGING"} == {finding.code for finding in found}
+    [store] = [finding for finding in found if finding.code == "TAILRACE_SLOW_STORE"]
+    assert "reads no faster" in store.detail
+
+
+def test_large_batches_of_a_query_that_catches_up_are_not_slow() -> None:
+    figures = query(status=LAGGING, lag_rows=9000, window=window(acknowledgement=spread(40, 150)), stages=(TO_REDIS,))
+    assert "TAILRACE_SLOW_STORE" not in {finding.code for finding in find(figures, [executor()], NOW)}
+
+
+def test_a_store_is_not_slow_if_it_answers_at_once_or_the_query_takes_longer() -> None:
+    kafka = replace(TO_REDIS, sink="exactlyonce")
+    for figures, stages in (
+        (window(acknowledgement=spread(2, 90)), TO_REDIS),
+        (window(acknowledgement=spread(60, 200), processing=spread(80, 300), end_to_end=spread(150, 500)), TO_REDIS),
+        (window(acknowledgement=spread(210), end_to_end=spread(215)), kafka),
+    ):
+        codes = {finding.code for finding in find(query(window=figures, stages=(stages,)), [executor()], NOW)}
+        assert "TAILRACE_SLOW_STORE" not in codes

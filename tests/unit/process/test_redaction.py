@@ -111,9 +111,11 @@ def test_twice_the_text_takes_twice_the_time(work: Callable[[str], object], pref
     def of(length: int) -> float:
         return cost_s(work, (prefix + piece * (length // len(piece)))[:length])
 
+    def ratio() -> float:
+        once = of(length)
+        # Too short to compare below this. A square would have shown at this length.
+        return 0 if once < 0.002 else of(2 * length) / once
+
     length = 16_000
-    once = of(length)
-    if once < 0.002:
-        # Too short to compare. A square would have shown at this length.
-        return
-    assert of(2 * length) / once < 3, "more than in proportion"
+    # A busy machine can disturb one comparison. A square would show in each of them.
+    assert any(ratio() < 3 for _ in range(5)), "more than in proportion"

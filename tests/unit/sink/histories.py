@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.unit.sink.rows import Row
-from tests.unit.sink.world import OUTPUT_PARTITIONS, TASKS, TIMERS, Record, Run
+from tests.unit.sink.world import OUTPUT_PARTITIONS, TASKS, TIMERS, Record, Run, is_after_silence
 
 KEYS = ("a", "b", "c")
 
@@ -56,11 +56,15 @@ def histories(
     shuffled: bool = False,
     compacts: bool = False,
     epochs: bool = False,
+    overlapping: bool = False,
 ) -> list[Run]:
     """Up to three runs that are killed, and one that commits. Any of them may have committed an epoch before."""
 
     def commits(records: int) -> int:
-        return draw(st.integers(0, records)) if epochs else 0
+        return draw(st.integers(0, records)) if epochs or overlapping else 0
+
+    def overlaps() -> int | None:
+        return draw(st.integers(0, 3)) if overlapping else None
 
     sources = draw(inputs(timers))
     runs = []
@@ -77,11 +81,51 @@ def histories(
                 commits=commits(killed_after),
                 finishes=draw(st.booleans()),
                 expecting=draw(st.integers(0, 5)),
+                overlaps=overlaps(),
             )
         )
     order = draw(st.permutations(list(chain(*sources)))) if shuffled else merged(draw, sources)
     version = draw(st.integers(0, 2)) if versions else 0
     return [*runs, Run(tuple(order), version=version, commits=commits(len(order)), expecting=draw(st.integers(0, 5)))]
+
+
+@st.composite
+def with_right_timers(draw: st.DrawFn) -> list[Run]:
+    """Histories whose rows come in one order, and whose timers fire only if the next row of their key will say so too.
+
+    The first run fires them when it likes. Later ones first read what earlier runs have read, as the plugin does.
+    """
+    order = merged(draw, draw(inputs()))
+    lengths = [draw(st.integers(0, len(order))) for _ in range(draw(st.integers(1, 3)))] + [len(order)]
+    runs = []
+    for number, length in enumerate(lengths):
+        is_last = number == len(lengths) - 1
+        by_place: dict[int, list[Record]] = {}
+        for at, record in enumerate(order[:length]):
+            following = [(later, one) for later, one in enumerate(order) if later > at and one.key == record.key]
+            if following and not is_after_silence(following[0][1]):
+                continue
+            until = min(following[0][0] if following else length, length)
+            if number == 0:
+                place = draw(st.integers(at + 1, until))
+            elif until == length and length >= max(lengths[:number]):
+                place = length
+            else:
+                continue
+            # Time goes on: in the end, each key is silent.
+            if (is_last and not following) or draw(st.booleans()):
+                by_place.setdefault(place, []).append(Record(TIMERS, at, record.key, 0))
+        played = [one for at in range(length + 1) for one in [*by_place.get(at, []), *order[at:length][:1]]]
+        survivors = {place: draw(st.integers(0, 10)) for place in product(range(TASKS), range(OUTPUT_PARTITIONS))}
+        runs.append(
+            Run(
+                tuple(played),
+                survivors=None if is_last else survivors,
+                commits=draw(st.integers(0, len(played))) if number == 0 else 0,
+                expecting=len(order) * 3,
+            )
+        )
+    return runs
 
 
 def lasts(rows: list[Row]) -> dict[str, Row]:

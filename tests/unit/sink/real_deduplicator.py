@@ -42,6 +42,7 @@ class RealDeduplicator:
             "ordered": replay.ordered,
             "sameQuery": replay.same_query,
             "task": replay.task,
+            "epoch": replay.epoch,
             "written": [_written(one) for one in replay.written],
             "rows": [
                 _row(row, replay.compacted, expecting=at < replay.expecting) for at, row in enumerate(replay.rows)

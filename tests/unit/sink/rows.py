@@ -84,6 +84,7 @@ class Replay:
     task: int
     written: tuple[Written, ...]
     rows: tuple[Row, ...]
+    epoch: int = 0
     expecting: int = 0
     """As many of these rows come while rows are expected that are in the output."""
     ordered: bool = True

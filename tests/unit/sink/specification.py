@@ -29,6 +29,15 @@ def _stateful(replay: Replay) -> Answer:
     taken: set[int] = set()
     decided = []
 
+    def equal_in(row: Row, rows: Iterable[Written]) -> Iterable[Written]:
+        """What the row may be in the output: of the same record, or else made by time before the row could make it."""
+        alike = [one for one in rows if (one.key, one.row.content) == (row.key, row.content)]
+        by_time = [one for one in alike if one.row.identity is None and one.row.epoch == replay.epoch]
+        if row.identity is None:
+            return by_time
+        of_record = [one for one in alike if one.row.identity and one.row.identity.record == row.identity.record]
+        return of_record or by_time
+
     def is_known(row: Row, rows: Iterable[Written]) -> bool:
         return row.identity is not None and any(one.row.identity == row.identity for one in rows)
 
@@ -45,7 +54,7 @@ def _stateful(replay: Replay) -> Answer:
 
     def judge(row: Row, at: int) -> Decision:
         if row.key is None:
-            equal = [one.offset for one in mine if one.row == row and one.offset not in taken]
+            equal = [one.offset for one in equal_in(row, (one for one in mine if one.offset not in taken))]
             taken.update(equal[:1])
             return Decision.DROP if equal else rewrite(row, mine)
         rows = [one for one in mine if one.key == row.key]
@@ -54,7 +63,7 @@ def _stateful(replay: Replay) -> Answer:
         if row.key in diverged:
             return rewrite(row, rows)
         first = pointer.setdefault(row.key, 0)
-        equal_at = [i for i in range(first, len(rows)) if rows[i].row == row]
+        equal_at = [rows.index(one) for one in equal_in(row, rows[first:])]
         if row.identity is None and at >= replay.expecting:
             # Made by time, and no row of a record may follow that is in the output.
             same = row.task, row.epoch
@@ -70,8 +79,8 @@ def _stateful(replay: Replay) -> Answer:
         decided.append(Decided(row, judge(row, at), at + 1, _ordinal(row)))
     stale = []
     for key, at in last.items():
-        rows = [one.row for one in mine if one.key == key]
-        if key not in diverged and pointer[key] < len(rows) and rows[-1] != replay.rows[at]:
+        rows = [one for one in mine if one.key == key]
+        if key not in diverged and pointer[key] < len(rows) and not equal_in(replay.rows[at], rows[-1:]):
             stale.append(at)
     end = len(replay.rows)
     finished = tuple(Decided(replay.rows[at], Decision.CORRECT, end, _ordinal(replay.rows[at])) for at in sorted(stale))

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.sink import specification
-from tests.unit.sink.histories import FOLDS, histories, in_first_order, lasts, record_of
+from tests.unit.sink.histories import FOLDS, histories, in_first_order, lasts, record_of, with_right_timers
 from tests.unit.sink.rows import Row
-from tests.unit.sink.world import Aggregation, Alerts, Projection, Query, Run, World
+from tests.unit.sink.world import Aggregation, Alerts, Projection, Query, Run, Silences, World
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "guarantees.md"
 SINK = "`tailrace-kafka`"
@@ -45,6 +45,11 @@ def first_order(**kinds: bool) -> st.SearchStrategy[list[Run]]:
     return histories(**kinds).map(in_first_order)
 
 
+def content_of(row: Row) -> object:
+    """Of a row that a timer or a record makes."""
+    return row.key, row.content
+
+
 # By the beginning of a line's first cell.
 ONCE: dict[str, list[Case]] = {
     "projections, filters": [Case(Projection(), histories(), record_of)],
@@ -52,7 +57,10 @@ ONCE: dict[str, list[Case]] = {
     "the same, with `rand()`": [Case(Projection(looks_up=True), histories(versions=True), record_of)],
     "aggregation, `dropDuplicates`": [Case(Aggregation(fold), first_order()) for fold in FOLDS.values()],
     "session windows: `open`": [Case(Aggregation(FOLDS["count"]), first_order())],
-    "rows made by time": [Case(Alerts(has_key), first_order(timers=True)) for has_key in (True, False)],
+    "rows made by time": [
+        *(Case(Alerts(has_key), first_order(timers=True)) for has_key in (True, False)),
+        *(Case(Silences(has_key), with_right_timers(), content_of) for has_key in (True, False)),
+    ],
 }
 NOT_ALWAYS: dict[str, list[Case]] = {
     "state, then another shuffle": [Case(Aggregation(FOLDS["max"], drops_duplicates=True), histories(shuffled=True))],
@@ -93,7 +101,8 @@ def search(case: Case, found: Counter[str]) -> None:
         found["duplicated"] += (written - made).total()
         if case.query.stateful:
             last = lasts(topic)
-            found["last_wrong"] += any(last.get(key) != row for key, row in lasts(world.made).items())
+            for key, row in lasts(world.made).items():
+                found["last_wrong"] += key not in last or case.identify(last[key]) != case.identify(row)
 
     look()
 

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.sink import old_rule, specification
-from tests.unit.sink.histories import FOLDS, histories, in_first_order, lasts, record_of
+from tests.unit.sink.histories import FOLDS, histories, in_first_order, lasts, record_of, with_right_timers
 from tests.unit.sink.real_deduplicator import RealDeduplicator
 from tests.unit.sink.rows import Answer, Replay, Row
-from tests.unit.sink.world import Aggregation, Alerts, Projection, Query, Run, World
+from tests.unit.sink.world import Aggregation, Alerts, Projection, Query, Run, Silences, World
 
 EXAMPLES = int(os.environ.get("TAILRACE_HISTORIES", "150"))
 
@@ -117,6 +117,34 @@ def test_timers_in_their_first_order_are_written_once(real: RealDeduplicator) ->
     holds()
 
 
+@pytest.mark.parametrize("has_key", [False, True])
+def test_timers_that_tell_what_rows_tell_are_written_once(real: RealDeduplicator, has_key: bool) -> None:
+    """Whether a timer or the next row tells it, in the first run and in a replay."""
+
+    @histories_of
+    @given(runs=with_right_timers())
+    def holds(runs: list[Run]) -> None:
+        world = World(Silences(has_key), Both(real))
+        assert contents(world.play(runs)) == contents([one.row for one in world.topic])
+
+    holds()
+
+
+def test_timers_that_are_wrong_hide_nothing(real: RealDeduplicator) -> None:
+    """Rows that look alike are taken for each other, but only as often as the output holds them."""
+
+    @histories_of
+    @given(runs=histories(timers=True, epochs=True), counts=st.booleans())
+    def holds(runs: list[Run], counts: bool) -> None:
+        world = World(Silences(counts=counts), Both(real))
+        made, topic = world.play(runs), [one.row for one in world.topic]
+        assert contents(made) <= contents(topic)
+        for key, row in lasts(made).items():
+            assert lasts(topic)[key].content == row.content
+
+    holds()
+
+
 def test_rows_in_their_first_order_are_written_once(real: RealDeduplicator) -> None:
     """The order of rows is restored behind a shuffle, so this is what happens unless something else changes."""
 
@@ -134,6 +162,31 @@ def test_rows_without_state_are_written_once(real: RealDeduplicator) -> None:
 
     @histories_of
     @given(runs=histories(versions=True, epochs=True), looks_up=st.booleans())
+    def holds(runs: list[Run], looks_up: bool) -> None:
+        world = World(Projection(looks_up), Both(real))
+        made = world.play(runs)
+        assert Counter(record_of(one.row) for one in world.topic) == Counter(map(record_of, made))
+
+    holds()
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("fold", ["max", "first", "count"])
+def test_aggregations_whose_epochs_overlap(real: RealDeduplicator, fold: str, compacted: bool) -> None:
+    """The first rows of an epoch stand among the last ones of the epoch before, which is committed."""
+
+    @histories_of
+    @given(runs=histories(overlapping=True, compacts=compacted))
+    def holds(runs: list[Run]) -> None:
+        world = World(Aggregation(FOLDS[fold]), Both(real), compacted=compacted)
+        assert_right(world, world.play(runs))
+
+    holds()
+
+
+def test_rows_without_state_are_written_once_if_epochs_overlap(real: RealDeduplicator) -> None:
+    @histories_of
+    @given(runs=histories(versions=True, overlapping=True), looks_up=st.booleans())
     def holds(runs: list[Run], looks_up: bool) -> None:
         world = World(Projection(looks_up), Both(real))
         made = world.play(runs)
@@ -183,6 +236,10 @@ def test_a_rule_that_ignores_the_order_is_found_out(mistake: str) -> None:
 
     with pytest.raises(AssertionError):
         holds()
+
+
+def contents(rows: list[Row]) -> Counter[tuple[str | None, str]]:
+    return Counter((row.key, row.content) for row in rows)
 
 
 def assert_once(world: World, made: list[Row]) -> None:

@@ -84,6 +84,40 @@ class Alerts:
 
 
 @dataclass(frozen=True)
+class Silences:
+    """A processor whose rows tell by their own time that their key was silent before them. A timer only tells it first.
+
+    So the results of a key are a function of its rows, if the timer is right.
+    """
+
+    has_key: bool = True
+    counts: bool = True
+    """Whether each silence looks different from the others."""
+    stateful = True
+
+    def rows(self, record: Record, state: dict[str, Any], version: int) -> list[Row]:
+        key, task = record.key, task_of(record.key)
+        seen, told = state.get(key, (0, False))
+        silent, back = (f"{key} {said}{f' {seen}' if self.counts else ''}" for said in ("silent", "back"))
+        if record.partition == TIMERS:
+            state[key] = (seen, told or seen > 0)
+            texts = [silent] if seen > 0 and not told else []
+        else:
+            state[key] = (seen + 1, False)
+            was_silent = seen > 0 and is_after_silence(record)
+            texts = [silent] * (was_silent and not told) + [back] * (was_silent or told)
+        return [
+            Row(None if record.partition == TIMERS else Identity(record.partition, record.offset, ordinal), *rest, text)
+            for ordinal, text in enumerate(texts)
+            for rest in [(task, key if self.has_key else None)]
+        ]
+
+
+def is_after_silence(record: Record) -> bool:
+    return record.value >= 3
+
+
+@dataclass(frozen=True)
 class Projection:
     """So many rows of each record as its value says. What a lookup answers can change, and so can their order."""
 
@@ -126,6 +160,9 @@ class Run:
     finishes: bool = False
     expecting: int = 0
     """How many rows of each task come before all are there that are known to be in the output."""
+    overlaps: int | None = None
+    """If the next epoch writes its first rows while the committed one still writes: where a read-back then starts, so
+    many records before the first of the next epoch."""
 
 
 @dataclass
@@ -143,6 +180,8 @@ class World:
     read_from: int = 0
     """Where the log says that a read-back starts."""
     made: list[Row] = field(default_factory=list)
+    committed_at_start: list[Record] = field(default_factory=list)
+    """As of the start of the run."""
 
     def play(self, runs: Sequence[Run]) -> list[Row]:
         """The runs one after the other. The rows of all committed epochs."""
@@ -154,8 +193,12 @@ class World:
 
     def _play(self, run: Run) -> None:
         self.attempts += 1
+        self.committed_at_start = list(self.committed)
         known = self._read_back()
         order = [record for record in run.order if record not in self.committed]
+        if run.commits and run.overlaps is not None and not known:
+            self._play_overlapping(run, order[: run.commits], order[run.commits :])
+            return
         if run.commits:
             known = self._play_epoch(replace(run, survivors=None), order[: run.commits], known)
         self._play_epoch(run, order[run.commits :], known)
@@ -163,6 +206,33 @@ class World:
     def _play_epoch(self, run: Run, order: Sequence[Record], known: Sequence[Written]) -> Sequence[Written]:
         """What the run still knows of the output in its next epoch."""
         state = deepcopy(self.state)
+        made, written = self._decide(run, order, known, state)
+        self._send(run, written)
+        if run.survivors is None:
+            self._commit(order, made, state)
+            if not known:
+                self.read_from = self._end
+        return self._read_back() if any(map(self._can_come_again, known)) else ()
+
+    def _play_overlapping(self, run: Run, order: Sequence[Record], following: Sequence[Record]) -> None:
+        """An epoch that is committed, and the next one. A task that has ended the first has begun the second."""
+        state = deepcopy(self.state)
+        made, written = self._decide(run, order, (), state)
+        after_commit = deepcopy(state)
+        more, next_written = self._decide(run, following, (), state)
+        ends = dict.fromkeys(range(TASKS), 0) | {one.row.task: step + 1 for step, one in written}
+        begun = [(ends[one.row.task] + step, one) for step, one in next_written]
+        first = self._send(run, written, begun)
+        self._commit(order, made, after_commit)
+        self.read_from = max(self.read_from, first - (run.overlaps or 0))
+        if run.survivors is None:
+            self._commit(following, more, state)
+            self.read_from = self._end
+
+    def _decide(
+        self, run: Run, order: Sequence[Record], known: Sequence[Written], state: dict[str, Any]
+    ) -> tuple[list[Row], list[tuple[int, Decided]]]:
+        """The rows of an epoch, and those that are written, each with its step. The state is changed."""
         steps = [
             (step, row if row.identity else replace(row, epoch=self.epoch))
             for step, record in enumerate(order)
@@ -178,6 +248,7 @@ class World:
                     task=task,
                     written=tuple(known),
                     rows=rows,
+                    epoch=self.epoch,
                     expecting=run.expecting,
                     ordered=self.ordered,
                     compacted=self.compacted,
@@ -186,40 +257,64 @@ class World:
             written += [(of_task[one.after - 1][0], one) for one in answer.decided if one.is_written]
             if run.survivors is None or run.finishes:
                 written += [(len(order), one) for one in answer.finished if one.is_written]
-        self._send(run, written)
-        if run.survivors is None:
-            self.made += [row for _, row in steps]
-            self.state, self.epoch = state, self.epoch + 1
-            self.committed += order
-            if not known:
-                self.read_from = self._end
-        return self._read_back() if any(map(self._can_come_again, known)) else ()
+        return [row for _, row in steps], written
+
+    def _commit(self, order: Sequence[Record], made: list[Row], state: dict[str, Any]) -> None:
+        self.made += made
+        self.state, self.epoch = state, self.epoch + 1
+        self.committed += order
 
     def _read_back(self) -> Sequence[Written]:
-        return [one for one in self.topic if one.offset >= self.read_from]
+        """Without those of a key that were committed before the run, up to the first one that can come again."""
+        open_keys = set()
+        found = []
+        for one in self.topic:
+            if one.offset >= self.read_from:
+                if not self._is_among(one, self.committed_at_start):
+                    open_keys.add(one.key)
+                if one.key in open_keys:
+                    found.append(one)
+        return found
 
     def _can_come_again(self, one: Written) -> bool:
+        return one.row.epoch == self.epoch if one.row.identity is None else not self._is_among(one, self.committed)
+
+    @staticmethod
+    def _is_among(one: Written, records: Sequence[Record]) -> bool:
         if one.row.identity is None:
-            return one.row.epoch == self.epoch
+            return False
         _, partition, offset = one.row.identity.record
-        return all((record.partition, record.offset) != (partition, offset) for record in self.committed)
+        return any((record.partition, record.offset) == (partition, offset) for record in records)
 
     @property
     def _end(self) -> int:
         # Compaction keeps the last record, so offsets go on behind it.
         return self.topic[-1].offset + 1 if self.topic else 0
 
-    def _send(self, run: Run, written: Sequence[tuple[int, Decided]]) -> None:
+    def _send(
+        self, run: Run, written: Sequence[tuple[int, Decided]], begun: Sequence[tuple[int, Decided]] | None = None
+    ) -> int:
+        """Those of the next epoch as well, if one has begun. The offset of its first record."""
         sequences = dict.fromkeys(range(TASKS), 0)
         arrived: dict[tuple[int, int], int] = {}
+        # All rows of an epoch survive that is committed although the run is killed in the next one.
+        sure = set() if begun is None else {id(decided) for _, decided in written}
+        first: int | None = None
         # Stable: the rows of a step, and of a task, stay in their order.
-        for _, decided in sorted(written, key=lambda one: one[0]):
+        for _, decided in sorted([*written, *(begun or ())], key=lambda one: one[0]):
             row = decided.row
+            if begun and id(decided) not in sure:
+                first = self._end if first is None else first
             place = row.task, output_partition(row.key)
-            arrived[place] = arrived.get(place, 0) + 1
-            if run.survivors is None or arrived[place] <= run.survivors.get(place, 0):
+            if id(decided) in sure or self._survives(run, place, arrived):
                 self.topic.append(Written(decided.record, self.attempts, sequences[row.task], self._end))
             sequences[row.task] += 1
+        return self._end if first is None else first
+
+    @staticmethod
+    def _survives(run: Run, place: tuple[int, int], arrived: dict[tuple[int, int], int]) -> bool:
+        arrived[place] = arrived.get(place, 0) + 1
+        return run.survivors is None or arrived[place] <= run.survivors.get(place, 0)
 
     def _compact(self) -> None:
         last = {one.key: one.offset for one in self.topic}

@@ -48,7 +48,7 @@ object Operators {
       "org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec",
       "inner, left, right and full outer, left semi, on equal keys. A match leaves as soon as its second row " +
         "arrives, an outer row at an epoch boundary, or [earlier](../guide/watermarks.md). " +
-        "[Joins](../guide/joins.md)."),
+        "[Joins](../guide/joins.md).").overlapping,
     yes(State, StatefulAggregation, s"$Exec.streaming.StatefulStreamlineAggregateExec", "an update for each row.")
       .overlapping,
     yes(
@@ -56,7 +56,7 @@ object Operators {
       "session_window(…)",
       "org.apache.spark.sql.tailrace.operators.session.RealTimeSessionsExec",
       "an update for each row; with `append`, only closed sessions. Sessions close at epoch boundaries, or " +
-        "[earlier](../guide/sessions.md#when-a-session-closes). [Sessions](../guide/sessions.md)."),
+        "[earlier](../guide/sessions.md#when-a-session-closes). [Sessions](../guide/sessions.md).").overlapping,
     yes(
       State,
       "dropDuplicates",
@@ -66,12 +66,12 @@ object Operators {
       State,
       "dropDuplicatesWithinWatermark",
       s"$Stateful.StreamingDeduplicateWithinWatermarkExec",
-      "keeps a key for the watermark's delay and up to two more epochs."),
+      "keeps a key for the watermark's delay and up to two more epochs.").overlapping,
     yes(
       State,
       "withWatermark",
       s"$Stateful.EventTimeWatermarkExec",
-      "advances at epoch boundaries, or [earlier](../guide/watermarks.md)."),
+      "advances at epoch boundaries, or [earlier](../guide/watermarks.md).").overlapping,
     yes(
       State,
       "transformWithState (JVM)",
@@ -89,7 +89,8 @@ object Operators {
       "transformWithState, transformWithStateInPandas (Python)",
       s"$Python.RealTimeTransformWithStateExec",
       "the processor is called for each row; processing-time timers fire when they are due, event-time timers at " +
-        "epoch boundaries or [earlier](../guide/watermarks.md)."),
+        "epoch boundaries or [earlier](../guide/watermarks.md).")
+      .overlapping,
     yes(PythonCode, "mapInPandas, mapInArrow", s"$Python.RealTimeMapInBatchExec", "must yield results as it goes.")
       .overlapping,
     yes(Partitioning, "repartition(n, columns)", s"$Exec.exchange.ShuffleExchangeExec", "a streaming shuffle.")

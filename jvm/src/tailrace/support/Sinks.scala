@@ -40,11 +40,15 @@ object Sinks {
     yes(
       "tailrace-kafka",
       "org.apache.spark.sql.tailrace.sink.kafka.TailraceKafkaTable",
-      "Kafka, each row once, also after a failure."),
+      "Kafka, each row once, also after a failure.").overlapping,
     yes(
       "tailrace-postgresql",
       "org.apache.spark.sql.tailrace.sink.postgresql.TailracePostgresqlTable",
       "PostgreSQL, appended or upserted, each row once, also after a failure."),
+    yes(
+      "tailrace-redis",
+      "org.apache.spark.sql.tailrace.sink.redis.TailraceRedisTable",
+      "Redis hashes, strings, sorted sets and streams, each row once, also after a failure."),
     PythonForeach,
     JvmForeach,
     yes("console", s"$Streaming.ConsoleTable$$", "prints at epoch boundaries.").overlapping,

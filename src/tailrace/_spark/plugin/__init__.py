@@ -28,11 +28,9 @@ def is_loaded(context: SparkContext) -> bool:
 
 
 def jvm_object(context: SparkContext, class_name: str) -> Any:
-    """One of the plugin's Scala objects, in the driver's JVM."""
-    found: Any = context._jvm
-    for part in class_name.split("."):
-        found = getattr(found, part)
-    return found
+    """A class or a Scala object in the driver's JVM, by its full name."""
+    # Not part by part: at each dot the JVM would look for a class of that name in all of Spark's jars.
+    return getattr(context._jvm, class_name)
 
 
 def plugin_jar() -> Path:

@@ -22,6 +22,10 @@ class Job:
     folder: str
     """For checkpoints, state and whatever else the system writes."""
     jars: tuple[str, ...] = ()
+    spark_options: dict[str, str] = dataclasses.field(default_factory=dict, repr=False)
+    """How Spark reaches the cluster. Passwords are among them: a job is kept in a private folder."""
+    client_settings: dict[str, str] = dataclasses.field(default_factory=dict, repr=False)
+    """The same for clients of librdkafka."""
 
     @classmethod
     def from_json(cls, text: str) -> Job:

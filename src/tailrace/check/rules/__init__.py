@@ -23,7 +23,7 @@ RULES: tuple[Rule, ...] = (
     sinks.unsupported,
     sinks.output_mode,
     sinks.no_row_identity,
-    sinks.matches_to_postgresql,
+    sinks.matches_to_store,
     sinks.output_problems,
     sinks.kafka_columns,
     sinks.lingers,

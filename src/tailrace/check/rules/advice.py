@@ -45,6 +45,8 @@ def guarantee_of(facts: Facts) -> str:
 def _exactly_once(facts: Facts, lost: str) -> str:
     if facts.writer is not None and facts.writer.format == "tailrace-postgresql":
         return _exactly_once_in_table(facts, lost)
+    if facts.writer is not None and facts.writer.format == "tailrace-redis":
+        return _exactly_once_in_redis(facts, lost)
     seen = "" if facts.sink_option("transactionInterval") is None else ", for consumers that read committed records"
     zombies = (
         ""
@@ -66,6 +68,18 @@ def _exactly_once_in_table(facts: Facts, lost: str) -> str:
     if facts.stateful:
         once += " Updates of a key do not step back (conditions: docs/guide/guarantees.md)."
     return once
+
+
+def _exactly_once_in_redis(facts: Facts, lost: str) -> str:
+    stream = facts.sink_option("structure") == "stream"
+    how = "each row is added to its stream once" if stream else "each row replaces what its key or member held"
+    once = f"Exactly once: {lost}, and {how}, even after a failure or a stop. A newer run shuts out older ones."
+    if facts.stateful:
+        once += " Updates of a key do not step back (conditions: docs/guide/guarantees.md)."
+    return once + (
+        " It holds as far as Redis keeps what it has acknowledged. Rows that Redis itself loses, in a restart or a "
+        "failover, are noticed: the query fails."
+    )
 
 
 def micro_batch_would_do(facts: Facts) -> Iterator[Finding]:

@@ -10,7 +10,10 @@ from tailrace.contract.query_description import StateDescription
 
 # Kafka's producer waits that long by default for more records to send along.
 DEFAULT_LINGER_MS = 5
-EXACTLY_ONCE = ("tailrace-kafka", "tailrace-postgresql")
+EXACTLY_ONCE = ("tailrace-kafka", "tailrace-postgresql", "tailrace-redis")
+STORES = {"tailrace-postgresql": "PostgreSQL", "tailrace-redis": "Redis"}
+# What a sink found in its output and can live with.
+WARNINGS = ("TAILRACE_REDIS_NOT_DURABLE",)
 KAFKA_SINKS = ("kafka", "tailrace-kafka")
 KAFKA_TYPES = {"key": ("STRING", "BINARY"), "value": ("STRING", "BINARY"), "topic": ("STRING",), "partition": ("INT",)}
 
@@ -80,22 +83,28 @@ def no_row_identity(facts: Facts) -> Iterator[Finding]:
         yield blocking(found.code, found.title, found.problem, found.fix, found.line)
 
 
-def matches_to_postgresql(facts: Facts) -> Iterator[Finding]:
-    if facts.writer is not None and facts.writer.format == "tailrace-postgresql" and facts.described.stream_joins:
+def matches_to_store(facts: Facts) -> Iterator[Finding]:
+    if facts.writer is not None and facts.writer.format in STORES and facts.described.stream_joins:
+        sink = facts.writer.format
         yield blocking(
             "TAILRACE_NO_ROW_IDENTITY",
-            "sink tailrace-postgresql",
-            "tailrace-postgresql does not recognize the matches of two streams after a replay.",
-            'write the matches to a topic with format("tailrace-kafka"), and from there to PostgreSQL with a second '
-            "query.",
+            f"sink {sink}",
+            f"{sink} does not recognize the matches of two streams after a replay.",
+            f'write the matches to a topic with format("tailrace-kafka"), and from there to {STORES[sink]} with a '
+            "second query.",
             facts.described.stream_joins[0].line,
         )
 
 
 def output_problems(facts: Facts) -> Iterator[Finding]:
     """What the sink found in its output: the server, the table, its columns, its key, the user's rights."""
+    # Source and sink are often one cluster: what keeps a user out of it is told once.
+    of_sources = {(one.problem.code, one.problem.message) for one in facts.described.sources if one.problem}
     for found in facts.writer.output_problems if facts.writer else ():
-        yield blocking(found.code, found.title, found.problem, found.fix)
+        if (found.code, found.problem) in of_sources:
+            continue
+        finding = warning if found.code in WARNINGS else blocking
+        yield finding(found.code, found.title, found.problem, found.fix)
 
 
 def kafka_columns(facts: Facts) -> Iterator[Finding]:

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from tailrace._spark.slots import is_local
 from tailrace.check.facts import Facts
 from tailrace.check.formatting import listed
+from tailrace.check.overlap import may_overlap
 from tailrace.contract.findings import Finding, blocking, note, warning
 
 PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 SPARKS_PARTITIONS = 200
-OVERLAP_KEY = "spark.tailrace.epochs.overlap"
-OVERLAPPING_SINKS = ("kafka", "console")
 
 
 def too_few(facts: Facts) -> Iterator[Finding]:
@@ -50,7 +49,7 @@ def too_few_to_overlap(facts: Facts) -> Iterator[Finding]:
     needed, free = facts.shape.slots, facts.slots.free
     if needed is None or free is None or not needed <= free < 2 * needed:
         return
-    if _may_overlap(facts) and is_local(facts.slots.master) and facts.settings.get(OVERLAP_KEY, "auto") != "off":
+    if may_overlap(facts):
         yield note(
             "TAILRACE_NO_SLOTS_TO_OVERLAP",
             "task slots",
@@ -58,12 +57,6 @@ def too_few_to_overlap(facts: Facts) -> Iterator[Finding]:
             "next epoch would take over while the one before still runs.",
             f'.master("local[{(facts.slots.offered or free) + 2 * needed - free}]"): slots may exceed the cores.',
         )
-
-
-def _may_overlap(facts: Facts) -> bool:
-    operators = [operator for stage in facts.shape.stages for operator in stage.operators]
-    sink_may = facts.writer is not None and facts.writer.format in OVERLAPPING_SINKS
-    return sink_may and all(operator.overlaps for operator in operators)
 
 
 def neighbors(facts: Facts) -> Iterator[Finding]:

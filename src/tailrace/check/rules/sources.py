@@ -49,13 +49,16 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
                 "create it first, with one partition for each task that should read it.",
                 source.line,
             )
+        elif problem.code is not None:
+            # A wrong password, an untrusted certificate, a missing right: waiting does not help.
+            yield blocking(problem.code, f"source {source.name}", problem.message, problem.fix or "", source.line)
         elif problem.kind == "unreachable":
             # A broker may be restarting, and Spark would wait for it.
             yield (warning if facts.at_start else blocking)(
                 "TAILRACE_BROKER_UNREACHABLE",
                 f"source {source.name}",
                 f"no broker answers at {servers}: {problem.message}",
-                "check the address and that the broker runs.",
+                "check the address and that the broker runs; for a secured cluster, also kafka.security.protocol.",
                 source.line,
             )
         else:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tailrace.check.boundary_estimate import estimated_pause_ms
 from tailrace.check.facts import Facts
 from tailrace.check.formatting import duration_in_words
+from tailrace.check.overlap import overlaps
 from tailrace.contract.findings import Finding, blocking, warning
 
 TOLERATED_SHARE = 0.02
@@ -27,6 +28,8 @@ def below_minimum(facts: Facts) -> Iterator[Finding]:
 
 
 def boundaries(facts: Facts) -> Iterator[Finding]:
+    if overlaps(facts):
+        return
     pause_ms = estimated_pause_ms(stateful=facts.stateful)
     share = pause_ms / facts.epoch_ms
     if share > TOLERATED_SHARE:

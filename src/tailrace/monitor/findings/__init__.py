@@ -17,7 +17,12 @@ __all__ = ["find"]
 
 Rule = Callable[[Evidence], Iterator[Finding]]
 
-BACKLOG_RULES: tuple[Rule, ...] = (backlog.partition_not_read, backlog.bad_records, backlog.lagging)
+BACKLOG_RULES: tuple[Rule, ...] = (
+    backlog.partition_not_read,
+    backlog.bad_records,
+    backlog.lagging,
+    delays.slow_store,
+)
 RULES: tuple[Rule, ...] = (
     *BACKLOG_RULES,
     delays.slow_python,

@@ -31,7 +31,46 @@ def _slowest_python(evidence: Evidence, percentile: str) -> tuple[int, int]:
     return stage, task.partition
 
 
+# The sinks of stores, as a plan names them: the store, and where to look for what makes it slow.
+STORES = {
+    "postgresql": (
+        "PostgreSQL",
+        "pg_stat_activity shows what commits wait for: a lock, a trigger or an index of the table, the disk, a replica",
+    ),
+    "redis": (
+        "Redis",
+        "SLOWLOG GET and INFO show what it waits for: other clients' slow commands, a fork, the disk, swapping",
+    ),
+}
+
+
+def slow_store(evidence: Evidence) -> Iterator[Finding]:
+    """Compared with the time in the query: a backlog is most of the latency then, but an effect and not the cause."""
+    store = next((store for stage in evidence.query.stages if (store := STORES.get(stage.sink or ""))), None)
+    if store is None:
+        return
+    name, where_to_look = store
+    # A query that lags has no steady minute, and its batches are large: only a long wait is the store's fault.
+    lagging = evidence.is_lagging
+    window = evidence.query.windows["10s"] if lagging else evidence.window
+    bounds = (("p50_ms", "p50", STALL_MS if lagging else NOTABLE_MS), ("p99_ms", "p99", STALL_MS))
+    for percentile, shown, least in bounds[:1] if lagging else bounds:
+        waited, processed = (value(window.figure(one), percentile) for one in ("acknowledgement", "processing"))
+        if waited >= least and waited >= processed:
+            blocks = value(window.figure("sink"), "max_ms") >= STALL_MS
+            yield warning(
+                "TAILRACE_SLOW_STORE",
+                f"Rows wait {milliseconds(waited)} ({shown}) for {name} to commit them",
+                f"the query itself takes {milliseconds(processed)} ({shown}) for a row."
+                + (" It reads no faster than the store writes." if blocks else ""),
+                f"{where_to_look}.",
+            )
+            return
+
+
 def slow_sink(evidence: Evidence) -> Iterator[Finding]:
+    if any(True for _ in slow_store(evidence)):
+        return
     for figure, what in (("sink", "The call of the sink"), ("acknowledgement", "The sink's acknowledgement")):
         for percentile, name, least in (("p99_ms", "p99", NOTABLE_MS), ("max_ms", "at most", STALL_MS)):
             taken, whole = evidence.get(figure, percentile), evidence.get("end_to_end", percentile)

@@ -146,7 +146,7 @@ def compare_modes(streams: TwoStreams, folder: Path, kinds: Sequence[str], seed:
 
 
 def test_the_same_rows_as_in_micro_batch(streams: TwoStreams, tmp_path: Path) -> None:
-    compare_modes(streams, tmp_path, ["inner", "full_outer", "left_semi"], seed=7)
+    compare_modes(streams, tmp_path, ["full_outer"], seed=7)
 
 
 @pytest.mark.chaos

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from tailrace.testing import MODES, Mode, StreamTest
+from tailrace.testing import Mode, StreamTest
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def first_visits(payments: DataFrame) -> DataFrame:
     )
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["real-time", pytest.param("micro-batch", marks=pytest.mark.chaos)])
 def test_one_behind_the_other(spark: SparkSession, mode: Mode) -> None:
     with StreamTest(spark, mode) as test:
         payments = test.source("card STRING, shop STRING")

@@ -146,11 +146,14 @@ def test_the_record_is_named_within_a_large_batch(pipeline: Pipeline, kind: str,
 
 
 def test_a_map_names_the_records_of_its_batch(pipeline: Pipeline, flag: Path) -> None:
+    """On a busy machine the function may keep up with its input, and then the record is alone in its batch."""
     pipeline.send(range(3000), keys=1)
     message = failure_of(start(pipeline, KINDS["mapInPandas"](pipeline.rows(), 2345, flag)))
     one_of = re.search(r"one of \d+ records: topic '[^']+', partition [01], offsets (\d+) to (\d+)", message)
-    assert one_of is not None, message
-    assert int(one_of[1]) <= 2345 <= int(one_of[2])
+    if one_of is None:
+        assert re.search(r"the record at topic '[^']+', partition [01], offset 2345\b", message), message
+    else:
+        assert int(one_of[1]) <= 2345 <= int(one_of[2])
 
 
 def test_behind_a_shuffle_the_error_names_the_record_too(pipeline: Pipeline, flag: Path) -> None:

@@ -24,10 +24,10 @@ LONG_EPOCH = "10 minutes"
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
-@pytest.fixture(scope="module")
-def spark(new_session: Callable[[str], SparkSession]) -> SparkSession:
-    """Two executors in processes of their own; the other tests of Python code run in one JVM."""
-    return new_session("local-cluster[2,3,1024]")
+@pytest.fixture(scope="module", params=["local[6]", pytest.param("local-cluster[2,3,1024]", marks=pytest.mark.chaos)])
+def spark(new_session: Callable[[str], SparkSession], request: pytest.FixtureRequest) -> SparkSession:
+    """In one JVM, and on two executors in processes of their own."""
+    return new_session(request.param)
 
 
 class Notes:
@@ -81,11 +81,11 @@ def start(pipeline: Pipeline, rows: DataFrame, writer: Any, *, epoch: str = LONG
 
 def test_a_function_gets_each_row_at_once(pipeline: Pipeline, notes: Notes) -> None:
     query = start(pipeline, pipeline.rows(), lambda row: notes.add(what="row", id=row.id, key=row.key))
-    for number in range(20):
+    for number in range(10):
         pipeline.send(range(number, number + 1))
         until(lambda: len(notes.read("row")) == number + 1, f"row {number}")  # noqa: B023
     assert query.lastProgress is None, "an epoch ended: this test would prove nothing"
-    assert [note["id"] for note in notes.read("row")] == list(range(20))
+    assert [note["id"] for note in notes.read("row")] == list(range(10))
     query.stop()
 
 

@@ -13,13 +13,22 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from tests.helpers.parity import TYPES, assert_same, outcomes, seen
+from tests.helpers.parity import ALL_MODES, BATCH, TYPES, assert_same, outcomes, seen
 
 # PySpark's types know neither vectorized functions nor arguments by name.
 F: Any = functions
 
 SCHEMA = ", ".join(["id INT", *(f"{name} {sql_type}" for name, (sql_type, _) in TYPES.items())])
 ROUNDS = [[(number, *(values[number] for _, values in TYPES.values()))] for number in range(3)]
+
+# That micro-batch does what batch does is Spark's own promise, so a short run does without.
+in_modes = pytest.mark.parametrize(
+    "modes",
+    [
+        pytest.param((BATCH, "real-time"), id="batch and real-time"),
+        pytest.param(ALL_MODES, id="all", marks=pytest.mark.chaos),
+    ],
+)
 
 # PySpark converts no struct with an array of structs to a frame.
 NOT_AS_A_FRAME = {"nested"}
@@ -54,7 +63,8 @@ def as_array_each(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         yield as_array(batch)
 
 
-def test_functions_of_one_column(spark: SparkSession) -> None:
+@in_modes
+def test_functions_of_one_column(spark: SparkSession, modes: tuple[str, ...]) -> None:
     def query(rows: DataFrame) -> DataFrame:
         columns = []
         for name, (sql_type, _) in TYPES.items():
@@ -70,7 +80,7 @@ def test_functions_of_one_column(spark: SparkSession) -> None:
             columns += [function(F.col(name)).alias(f"{kind}_{name}") for kind, function in functions.items()]
         return rows.select("id", *columns)
 
-    assert_same(outcomes(spark, query, SCHEMA, ROUNDS))
+    assert_same(outcomes(spark, query, SCHEMA, ROUNDS, modes))
 
 
 @pytest.mark.chaos
@@ -109,7 +119,8 @@ def batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"id": batch.column("id"), "arrow": [seen(batch)] * batch.num_rows})
 
 
-def test_whole_batches(spark: SparkSession) -> None:
+@in_modes
+def test_whole_batches(spark: SparkSession, modes: tuple[str, ...]) -> None:
     """One behind the other: the second sees what the first has made."""
 
     def query(rows: DataFrame) -> DataFrame:
@@ -118,7 +129,7 @@ def test_whole_batches(spark: SparkSession) -> None:
         )
         return with_frames.mapInArrow(batches, "id INT, arrow STRING")
 
-    assert_same(outcomes(spark, query, SCHEMA, ROUNDS))
+    assert_same(outcomes(spark, query, SCHEMA, ROUNDS, modes))
 
 
 def named(first: Any, *, second: Any = "none", third: Any = "none") -> str:
@@ -129,7 +140,8 @@ def named_series(first: pd.Series, second: pd.Series, third: pd.Series) -> pd.Se
     return pd.Series([seen([first, second, third])] * len(first))
 
 
-def test_arguments_by_name(spark: SparkSession) -> None:
+@in_modes
+def test_arguments_by_name(spark: SparkSession, modes: tuple[str, ...]) -> None:
     def query(rows: DataFrame) -> DataFrame:
         one, many = F.udf(named, "string", useArrow=True), F.udf(named, "string", useArrow=False)
         series = F.pandas_udf(named_series, "string")
@@ -139,7 +151,7 @@ def test_arguments_by_name(spark: SparkSession) -> None:
             series("int", third=F.col("date"), second=F.lit(1)).alias("pandas"),
         )
 
-    assert_same(outcomes(spark, query, SCHEMA, ROUNDS))
+    assert_same(outcomes(spark, query, SCHEMA, ROUNDS, modes))
 
 
 def many_arguments(*arguments: Any) -> str:

@@ -192,7 +192,7 @@ def random_chunks(seed: int) -> list[list[Sent]]:
         rows += [row(f"k{case}", at / 1000) for at in times]
     rows += [passing for second in range(0, 112, 4) for passing in everywhere(second)]
     rows.sort(key=lambda one: one["at"] + chance.randrange(0, DELAY_S * 1000 - 1))
-    size = len(rows) // 6
+    size = -(-len(rows) // 4)
     chunks = [rows[start : start + size] for start in range(0, len(rows), size)]
     return [*chunks, everywhere(1000), everywhere(2000)]
 

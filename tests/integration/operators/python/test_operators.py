@@ -13,18 +13,21 @@ import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 
+import tailrace
 from tests.helpers.pipeline import Pipeline
 from tests.helpers.waiting import until
+from tests.integration.monitor.queries import delivered, distribution
 
 # PySpark's types know neither vectorized functions nor arguments by name.
 F: Any = functions
 
 LONG_EPOCH = "10 minutes"
+ROWS = 40
 
 
 @pytest.fixture(scope="module")
 def spark(new_session: Callable[[str], SparkSession]) -> SparkSession:
-    """Two executors in processes of their own; the other tests of Python code run in one JVM."""
+    """Two executors in processes of their own; most other tests run in one JVM."""
     return new_session("local-cluster[2,4,1024]")
 
 
@@ -182,3 +185,14 @@ def test_a_function_over_an_iterator_loads_its_model_once_an_epoch(pipeline: Pip
         assert loads.value <= 2 * epochs
         assert started.exception() is None
     assert {row["id"]: row["score"] for row in out.rows()} == {i: i + 1 for i in range(20)}
+
+
+def test_executors_report_to_the_driver(pipeline: Pipeline) -> None:
+    """Not of Python alone; it is here because to start executors takes longer than the rest of the test."""
+    pipeline.send(range(ROWS))
+    with pipeline.running(pipeline.counts(), epoch=LONG_EPOCH) as query:
+        report = until(lambda: delivered(query, ROWS), "all rows")
+        assert distribution(report, "shuffle").count == ROWS
+        assert len(report.to_dict()["partitions"]) == 2
+        monitor = tailrace.monitor.monitor_of(pipeline.spark)
+        until(lambda: len(monitor.snapshot().executors) >= 2, "both executors")

@@ -26,7 +26,7 @@ LONG_EPOCH = "10 minutes"
 OPERATOR = "RealTimeTransformWithState"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
-CASES = 200
+MANY_CASES = 200
 STEPS = 9
 
 
@@ -113,10 +113,10 @@ OPERATIONS = (
 PARTS = ("value", "dated", "nested", "list", "map entry", "map")
 
 
-def programs(seed: int) -> list[dict[str, Any]]:
+def programs(seed: int, cases: int) -> list[dict[str, Any]]:
     """A random program for each key, and all of them in a random order."""
     chance = random.Random(seed)
-    left = [f"k{case}" for case in range(CASES) for _ in range(STEPS)]
+    left = [f"k{case}" for case in range(cases) for _ in range(STEPS)]
     chance.shuffle(left)
     steps = dict.fromkeys(left, 0)
     rows = []
@@ -146,10 +146,19 @@ def seen(out: Collector) -> dict[tuple[str, int], set[str]]:
     return found
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("rows", 4), ("pandas", 5)])
-def test_they_come_to_the_same_as_in_micro_batch(pipeline: Pipeline, tmp_path: Path, kind: str, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "seed", "cases"),
+    [
+        ("rows", 4, 60),
+        pytest.param("rows", 4, MANY_CASES, marks=pytest.mark.chaos),
+        pytest.param("pandas", 5, MANY_CASES, marks=pytest.mark.chaos),
+    ],
+)
+def test_they_come_to_the_same_as_in_micro_batch(
+    pipeline: Pipeline, tmp_path: Path, kind: str, seed: int, cases: int
+) -> None:
     """With a checkpoint that moves to micro-batch and back."""
-    rows = programs(seed)
+    rows = programs(seed, cases)
     parts = [rows[start : start + len(rows) // 3] for start in range(0, len(rows), len(rows) // 3)]
     sent: list[dict[str, Any]] = []
 
@@ -180,7 +189,7 @@ def test_they_come_to_the_same_as_in_micro_batch(pipeline: Pipeline, tmp_path: P
             until_all(out, query)
         micro_batch = seen(out)
 
-    assert len(micro_batch) == CASES * STEPS
+    assert len(micro_batch) == cases * STEPS
     # What was computed twice was computed alike.
     assert {place: found for place, found in real_time.items() if len(found) > 1} == {}
     assert real_time == micro_batch

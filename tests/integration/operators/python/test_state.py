@@ -62,6 +62,7 @@ def fired(out: Collector) -> list[dict[str, Any]]:
 def test_timers_fire_though_nothing_arrives(pipeline: Pipeline) -> None:
     alarms = keyed(pipeline).transformWithState(Alarm(700), ALARMS, "Update", "ProcessingTime")
     with pipeline.collect() as out, pipeline.running(alarms, epoch=LONG_EPOCH) as query:
+        pipeline.wait_until_reading(query)
         pipeline.send(range(20))
         until(lambda: len(fired(out)) >= 20 or query.exception(), "every timer")
         assert {row["n"] for row in fired(out)} == {2}, "the timer does not see the state"
@@ -147,6 +148,7 @@ def test_state_with_a_time_to_live_is_forgotten_in_time(pipeline: Pipeline) -> N
             until(lambda: len(out.rows()) == row + 1 or query.exception(), f"row {row}")
             return out.rows()[row]
 
+        pipeline.wait_until_reading(query)
         first = after(0)
         assert json.loads(first["found"]) == [False, 0, 0]
         assert json.loads(first["then"]) == [True, 1, 1], "what was written a moment ago is there"

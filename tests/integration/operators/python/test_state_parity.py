@@ -138,13 +138,12 @@ AGAIN = {
 
 
 @pytest.mark.parametrize("kind", ["rows", pytest.param("pandas", marks=pytest.mark.chaos)])
-@pytest.mark.parametrize("variables", ["v", "l", "m"], ids=["value", "list", "map"])
-def test_every_method_with_every_type(spark: SparkSession, kind: str, variables: str) -> None:
-    used = {name: VARIABLES[name] for name in VARIABLES if name.startswith(f"{variables}_")}
-    steps = {"v": of_value, "l": of_list, "m": of_map}[variables]
-    first = [(name, steps(name.partition("_")[2])) for name in used]
-    again = [(name, [step.format(name) for step in AGAIN[variables]]) for name in used]
-    query = stepping(kind, used)
+def test_every_method_with_every_type(spark: SparkSession, kind: str) -> None:
+    """One processor has all the variables: it costs as much to start as one that has few."""
+    steps = {"v": of_value, "l": of_list, "m": of_map}
+    first = [(name, steps[name[0]](name.partition("_")[2])) for name in VARIABLES]
+    again = [(name, [step.format(name) for step in AGAIN[name[0]]]) for name in VARIABLES]
+    query = stepping(kind, VARIABLES)
     streams = outcomes(spark, query, KEYED, [first, again], STREAMS)
     assert_same(streams)
     assert_same({mode: streams[mode][:1] for mode in STREAMS} | outcomes(spark, query, KEYED, [first], ALL_MODES[:1]))

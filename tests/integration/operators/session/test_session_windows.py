@@ -139,7 +139,9 @@ def random_phases(seed: int) -> list[list[Row]]:
     return phases
 
 
-@pytest.mark.parametrize("gap", [f"'{GAP}'", DYNAMIC_GAP], ids=["fixed", "dynamic"])
+@pytest.mark.parametrize(
+    "gap", [pytest.param(f"'{GAP}'", id="fixed", marks=pytest.mark.chaos), pytest.param(DYNAMIC_GAP, id="dynamic")]
+)
 def test_the_same_sessions_as_in_micro_batch(streams: TwoStreams, tmp_path: Path, gap: str) -> None:
     """With a restart after each epoch; `append` in micro-batch, and both modes in real time."""
     outputs = {kind: streams.new_output() for kind in ("micro-batch", "append", "update")}
@@ -282,21 +284,21 @@ def test_a_partition_that_is_behind_is_waited_for(
         streams.send([{**row(1, "a", 10), "partition": 0}, *everywhere(10, partition=1)])
         has_read(query, 9)
 
-        def moves_on(partition: int) -> bool:
+        def closes_the_session(partition: int) -> bool:
             streams.send(everywhere(100, partition=partition))
-            return bool(out.rows())
+            return ("a", 10, 15, [1], None) in told(out)
 
         if idle_after == "1h":
             looks = time.monotonic() + 6
             sent = 9
-            while time.monotonic() < looks and not moves_on(partition=0):
+            while time.monotonic() < looks and not closes_the_session(partition=0):
                 sent += 8
                 has_read(query, sent)
             assert told(out) == []
-            until(lambda: moves_on(partition=1), "the sessions")
+            until(lambda: closes_the_session(partition=1), "the session")
         else:
-            until(lambda: moves_on(partition=0), "the sessions")
-        until(lambda: ("a", 10, 15, [1], None) in told(out), "the session")
+            # Until it is there, and not only once: to a task that is behind, either partition may be the last to speak.
+            until(lambda: closes_the_session(partition=0), "the session")
 
 
 def test_a_length_of_time_that_is_none_is_refused(

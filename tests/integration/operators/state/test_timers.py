@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 import tailrace
 from tailrace._process.machine_load import stretched
 from tests.helpers.pipeline import Pipeline
-from tests.helpers.scala import compile_to_jar
+from tests.helpers.scala import compiled_jar
 from tests.helpers.waiting import comparing_times, until
 
 EPOCH = "10 minutes"
@@ -22,8 +22,8 @@ SOON_MS = 5000
 
 
 @pytest.fixture(scope="module")
-def spark(new_session: Callable[..., SparkSession], tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    return new_session("local[6]", {"spark.jars": str(compile_to_jar(tmp_path_factory.mktemp("jvm")))})
+def spark(new_session: Callable[..., SparkSession]) -> SparkSession:
+    return new_session("local[6]", {"spark.jars": str(compiled_jar())})
 
 
 def deadlines(pipeline: Pipeline, key: str, after_ms: int = AFTER_MS) -> DataFrame:

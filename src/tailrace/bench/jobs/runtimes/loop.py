@@ -13,7 +13,7 @@ from ..job import Job, tell_checkpoint
 def run(job: Job, workload: Any) -> None:
     consumer = Consumer(
         {
-            "bootstrap.servers": job.bootstrap_servers,
+            **job.client_settings,
             "group.id": job.output_topic,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -23,7 +23,7 @@ def run(job: Job, workload: Any) -> None:
         }
     )
     consumer.subscribe(list(job.input_topics))
-    producer = Producer({"bootstrap.servers": job.bootstrap_servers, "linger.ms": 0, "enable.idempotence": True})
+    producer = Producer({**job.client_settings, "linger.ms": 0, "enable.idempotence": True})
     commit_at = time.monotonic() + job.checkpoint_s
     uncommitted = False
     while True:

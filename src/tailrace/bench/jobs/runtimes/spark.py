@@ -19,7 +19,7 @@ def run(job: Job, workload: Any) -> None:
     answers: DataFrame = workload.query(*(_read(spark, job, topic) for topic in job.input_topics))
     writer = (
         answers.writeStream.format("kafka")
-        .option("kafka.bootstrap.servers", job.bootstrap_servers)
+        .options(**job.spark_options)
         .option("topic", job.output_topic)
         .option("checkpointLocation", str(Path(job.folder) / "checkpoint"))
         .outputMode(getattr(workload, "OUTPUT_MODE", "update"))
@@ -51,7 +51,7 @@ def answers(rows: DataFrame, *columns: str | Column) -> DataFrame:
 def _read(spark: SparkSession, job: Job, topic: str) -> DataFrame:
     return (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", job.bootstrap_servers)
+        .options(**job.spark_options)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .load()

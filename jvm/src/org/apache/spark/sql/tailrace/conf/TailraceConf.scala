@@ -91,6 +91,17 @@ object TailraceConf {
     "TAILRACE_TOO_FEW_SLOTS",
     text => Some(text.split(",").map(_.trim).filter(_.nonEmpty).toSet).filter(_.forall(_.startsWith("TAILRACE_")))))
 
+  val CheckKafkaConfig: Setting[String] = declare(new Setting(
+    s"${Prefix}check.kafkaConfig",
+    "path",
+    None,
+    Query,
+    "A file of Kafka client properties. The check reaches brokers with them, in the place of the query's own options.",
+    "operate/secured-kafka.md",
+    "the path of a file",
+    "/etc/kafka/client.properties",
+    text => Some(text.trim).filter(_.nonEmpty)))
+
   val DashboardPort: Setting[Int] = number(
     "dashboard.port",
     None,

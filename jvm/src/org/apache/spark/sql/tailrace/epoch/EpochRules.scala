@@ -21,6 +21,7 @@ private[epoch] object EpochRules {
     ShortenEpoch, // Makes the first epochs of a run short, while the JVM is cold.
     MakeScansDrainable, // Lets scans end before the epoch's time is over, or after it, and hand over their readers.
     OverlapEpochs, // Lets the next epoch begin while the tasks of this one still run.
+    FireTimersAfterRows, // Lets timers wait until the records have been read that were waiting for the query.
     RefuseUnsupported // Refuses what only the planner decides, such as the kind of a join.
   )
 

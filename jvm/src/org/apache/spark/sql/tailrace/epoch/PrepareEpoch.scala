@@ -4,21 +4,22 @@ import java.util.UUID
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
+import org.apache.spark.sql.execution.datasources.v2.{LowLatencyClock, RealTimeStreamScanExec}
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.tailrace.conf.TailraceConf
 import org.apache.spark.sql.tailrace.epoch.context.{
-  EpochContext, EpochId, OriginTracking, Overlap, RunningEpoch, ScanControl
+  EpochContext, EpochId, OriginTracking, Overlap, RunningEpoch, ScanControl, WaitingRecords
 }
 import org.apache.spark.sql.tailrace.epoch.drain.Drains
 import org.apache.spark.sql.tailrace.epoch.overlap.{EpochsAhead, OverlapSupport}
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
 import org.apache.spark.sql.tailrace.internals.QueryOptions
 import org.apache.spark.sql.tailrace.metrics.{EpochLatency, LiveFigures, TaskIdentity}
-import org.apache.spark.sql.tailrace.origin.{ReplayedRows, SourcePartitions, UsesOrigins}
+import org.apache.spark.sql.tailrace.operators.python.RealTimeTransformWithStateExec
+import org.apache.spark.sql.tailrace.origin.{ReplayedRows, SourcePartitions, SourceScans, UsesOrigins}
 import org.apache.spark.sql.tailrace.plan.Stages
-import org.apache.spark.sql.tailrace.sink.{ExactlyOnceSink, PreparedSink, SinkEpoch}
+import org.apache.spark.sql.tailrace.sink.{ExactlyOnceSink, PreparedSink, SinkEpoch, SourceEnds}
 
 /**
  * Everything that has to happen on the driver before an epoch is planned, in this order. It runs once per epoch in the
@@ -40,6 +41,8 @@ private[epoch] object PrepareEpoch {
     val sink = ExactlyOnceSink.in(operators).filter(_ => settings.addsOperators)
     val written = for (sink <- sink; id <- id) yield prepare(sink, SinkEpoch(operators, id.run, id.epoch, onError))
 
+    // Asked when older runs write no more: whatever they have read is among these records.
+    val waiting = id.filterNot(EpochsAhead.isStarted).flatMap(waitingFor(_, operators))
     val needsOrigins = sink.isDefined || needsThem(onError, operators)
     val tracking = trackingOf(plan, settings, needsOrigins, replayed = written.flatMap(_.replayed))
     // Also if no row is timed: readiness and drains are about every real-time query.
@@ -47,41 +50,49 @@ private[epoch] object PrepareEpoch {
     id.foreach(tellOfWarmup(_, settings.shortEpochs))
     val overlap = for {
       id <- id
-      reason = reasonAgainstOverlap(settings, operators, query)
+      if waiting.isEmpty
+      reason = reasonAgainstOverlap(settings, operators, query).orElse(sink.flatMap(_.reasonAgainstOverlap))
       if !reason.exists(tellOfBoundary(id, _))
-    } yield Overlap(id, follows = None)
+    } yield Overlap(id, epochMsOf(plan), follows = None)
 
     EpochContext(
       onError,
       settings.addsOperators,
       tracking,
-      shortenToMs = shortened(id, settings),
-      scans = id.map(id => ScanControl(id.run, readAtLeast = written.fold(PreparedSink.NoRecords)(_.replayUntil))),
+      shortenToMs = shortened(id, settings).orElse(waiting.map(_ => WarmStart.ShortMs)),
+      scans = id.map(id => ScanControl(id.run, written.fold(PreparedSink.NoRecords)(_.replayUntil), waiting)),
       overlap,
       refusesUnsupported = true)
   }
 
   /**
    * For a plan that is made while the epoch before is still running, in a thread of its own. It changes nothing and
-   * does not wait: what has an effect happens when the query's own thread prepares the same epoch.
+   * does not wait: what has an effect happens when the query's own thread prepares the same epoch. Only the sink is
+   * told, since it is about to be written to.
    */
   def ahead(plan: SparkPlan, running: RunningEpoch): EpochContext = {
     val settings = EpochSettings.of(plan)
     val onError = errorPolicyOf(queryOf(plan), plan)
     val operators = EpochRules.replaceOperators(plan, EpochContext.operatorsOnly(onError, settings.addsOperators))
     val id = epochOfThisThread(plan.session.sparkContext)
+    val sink = ExactlyOnceSink.in(operators)
+    for (sink <- sink; id <- id) sink.prepareAhead(SinkEpoch(operators, id.run, id.epoch, onError))
     EpochContext(
       onError,
       settings.addsOperators,
-      trackingOf(plan, settings, needsThem(onError, operators), replayed = None),
+      trackingOf(plan, settings, sink.isDefined || needsThem(onError, operators), replayed = None),
       shortenToMs = shortened(id, settings),
-      scans = id.map(id => ScanControl(id.run, PreparedSink.NoRecords)),
-      overlap = id.map(Overlap(_, Some(running))),
+      scans = id.map(id => ScanControl(id.run, PreparedSink.NoRecords, waiting = None)),
+      overlap = id.map(Overlap(_, epochMsOf(plan), Some(running))),
       refusesUnsupported = true)
   }
 
   /** For a plan that is never run. The settings are read, so that `check` finds a wrong value before the start. */
   def rehearsal(plan: SparkPlan): EpochContext = EpochContext.rehearsal(EpochSettings.of(plan).addsOperators)
+
+  /** Before the first epochs are made shorter. */
+  private def epochMsOf(plan: SparkPlan): Long =
+    plan.collect { case scan: RealTimeStreamScanExec => scan.batchDurationMs }.min
 
   /** None outside a query's own thread, for example when another thread asks Spark to explain the query. */
   private def epochOfThisThread(context: SparkContext): Option[EpochId] =
@@ -127,6 +138,29 @@ private[epoch] object PrepareEpoch {
     sink.prepare(epoch)
   }
 
+  /**
+   * What is read before timers fire. A record that has been waiting since the query went down may move a timer that is
+   * due, and a replay may set a timer that one of its next records moves.
+   */
+  private def waitingFor(id: EpochId, operators: SparkPlan): Option[WaitingRecords] = {
+    val hasTimers = operators.exists {
+      case operator: RealTimeTransformWithStateExec => operator.firesTimersByClock
+      case _ => false
+    }
+    val now = LowLatencyClock.getTimeMillis()
+    if (hasTimers && SourceEnds.areKnown(operators) && Runs.mayBeBehind(id, now)) {
+      val starts = SourceScans.startsIn(operators)
+      val until = SourceEnds.of(operators).filter { case (at, last) => starts.get(at).exists(_ <= last) }
+      val durationMs = SourceScans.in(operators).map(_.batchDurationMs).max
+      Option.when(until.nonEmpty) {
+        Runs.catchesUp(id, now)
+        WaitingRecords(until, math.max(durationMs, LeastCatchUpMs))
+      }
+    } else {
+      None
+    }
+  }
+
   private def usesOrigins(node: SparkPlan): Boolean = node match {
     case operator: UsesOrigins => operator.usesOrigins
     case _ => false
@@ -157,6 +191,8 @@ private[epoch] object PrepareEpoch {
     if (!settings.overlaps) Some(s"${TailraceConf.EpochsOverlap.key} is off")
     else if (!settings.addsOperators) Some("Spark's own allowlist is in force")
     else query.fold(Option("the query is unknown"))(OverlapSupport.reasonAgainst(operators, _))
+
+  private val LeastCatchUpMs = 60000L
 
   /** Always true. */
   private def tellOfBoundary(id: EpochId, reason: String): Boolean = {

@@ -10,6 +10,7 @@ import org.apache.spark.sql.tailrace.sink.ExactlyOnceSink
 /** On the driver: what is remembered of a run from epoch to epoch, until the run ends. */
 private[epoch] object Runs {
   private val firstEpochs = mutable.HashMap.empty[String, Long]
+  private val lastCatchUps = mutable.HashMap.empty[String, (Long, Long)]
   private val sinks = mutable.HashMap.empty[String, ExactlyOnceSink]
 
   /** An epoch is about to be planned. */
@@ -18,6 +19,20 @@ private[epoch] object Runs {
   /** How many epochs of the run this driver has planned before this one. */
   def epochsBefore(id: EpochId): Long = synchronized(id.epoch - firstEpochs.getOrElse(id.run, id.epoch))
 
+  /**
+   * Whether an epoch first has to read what is waiting in its sources: the first one of a run, and the next one if that
+   * took so long that much may be waiting again.
+   */
+  def mayBeBehind(id: EpochId, nowMs: Long): Boolean = synchronized {
+    val before = epochsBefore(id)
+    before == 0 || (before < MaxCatchUps && lastCatchUps.get(id.run).exists { case (epoch, beganAtMs) =>
+      epoch == id.epoch - 1 && nowMs - beganAtMs > LongCatchUpMs
+    })
+  }
+
+  /** The epoch reads what is waiting in its sources before its timers fire. */
+  def catchesUp(id: EpochId, nowMs: Long): Unit = synchronized(lastCatchUps(id.run) = (id.epoch, nowMs))
+
   def writesTo(run: String, sink: ExactlyOnceSink): Unit = synchronized(sinks(run) = sink)
 
   def ended(run: String): Unit = {
@@ -25,8 +40,12 @@ private[epoch] object Runs {
     EpochsAhead.forget(run)
     val sink = synchronized {
       firstEpochs.remove(run)
+      lastCatchUps.remove(run)
       sinks.remove(run)
     }
     sink.foreach(_.runEnded(run))
   }
+
+  private val LongCatchUpMs = 3000L
+  private val MaxCatchUps = 5
 }

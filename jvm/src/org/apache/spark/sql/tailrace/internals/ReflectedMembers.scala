@@ -3,7 +3,8 @@ package org.apache.spark.sql.tailrace.internals
 import scala.util.Try
 
 import org.apache.spark.sql.tailrace.internals.kafka.{
-  KafkaAdmin, KafkaConnector, KafkaErrors, KafkaPartition, KafkaRowWriter, KafkaStream, OwnedBroker, SourceConsumer
+  KafkaAdmin, KafkaConnector, KafkaErrors, KafkaPartition, KafkaRefusals, KafkaRowWriter, KafkaStream, OwnedBroker,
+  SourceConsumer
 }
 import org.apache.spark.sql.tailrace.internals.names.ByName
 
@@ -12,10 +13,12 @@ import org.apache.spark.sql.tailrace.internals.names.ByName
  */
 object ReflectedMembers {
   private val inSession: Seq[ByName] = Seq(
+    EvictionWatermark,
     KafkaAdmin,
     KafkaConnector,
     KafkaErrors,
     KafkaPartition,
+    KafkaRefusals,
     KafkaRowWriter,
     KafkaStream,
     PythonForeach,

@@ -9,7 +9,8 @@ import org.apache.spark.sql.catalyst.InternalRow
  * Restores the order of replayed rows behind a shuffle. Rows of different source partitions leave a shuffle in another
  * order each time, and a stateful operator then makes something else of each of them. When an epoch is replayed, the
  * rows whose results are in the output come first, in their first order, and all others after them. So the operator
- * makes the same results again.
+ * makes the same results again. A row without a result may have changed the state all the same, so the rows of a source
+ * partition keep their order: such a row comes before the next known one of its partition.
  *
  * A row is waited for until a later row of the same source partition has arrived: after that it is not expected any
  * more. Rows that wait are kept in memory.
@@ -23,9 +24,11 @@ private[tailrace] final class ReplayOrder(
 
   private val expected = mutable.HashSet.empty[RowKey] ++ order
   private val early = mutable.HashMap.empty[RowKey, Kept]
-  private val others = mutable.Queue.empty[Kept]
+  private val others = mutable.HashMap.empty[SourcePartition, mutable.Queue[Kept]]
+  private val ofUnknownOrigin = mutable.Queue.empty[Kept]
   private val ready = mutable.Queue.empty[Kept]
   private val newestOffsets = mutable.HashMap.empty[SourcePartition, Long]
+  private var arrived = 0L
   private var position = 0
   private var isInOrder = order.isEmpty
   current.expectsRows = !isInOrder
@@ -58,17 +61,19 @@ private[tailrace] final class ReplayOrder(
     }
 
   private def sort(row: InternalRow): Unit = {
-    val kept = new Kept(row.copy(), current.keep())
+    val kept = new Kept(row.copy(), current.keep(), current.offset, arrived)
+    arrived += 1
     if (current.partitionIndex < 0) {
-      others.enqueue(kept)
+      ofUnknownOrigin.enqueue(kept)
     } else {
       val source = current.partitions(current.partitionIndex)
       newestOffsets(source) = current.offset
       val key = RowKey(source, current.offset, current.path)
-      if (expected.remove(key)) early(key) = kept else others.enqueue(kept)
+      if (expected.remove(key)) early(key) = kept
+      else others.getOrElseUpdate(source, mutable.Queue.empty).enqueue(kept)
     }
     while (position < order.length && (early.contains(order(position)) || isOverdue(order(position)))) {
-      ready ++= early.remove(order(position))
+      release(order(position))
       // It can still arrive on a slower way through several shuffles. It is one of the others then.
       expected.remove(order(position))
       position += 1
@@ -78,19 +83,27 @@ private[tailrace] final class ReplayOrder(
     }
   }
 
+  /** Passes a known row on, if it has arrived, behind those that were before it in its source partition. */
+  private def release(key: RowKey): Unit = early.remove(key).foreach { kept =>
+    others.get(key.source).foreach(ofSource => ready ++= ofSource.dequeueWhile(_.offset < key.offset))
+    ready += kept
+  }
+
   private def isOverdue(key: RowKey): Boolean = newestOffsets.get(key.source).exists(_ > key.offset)
 
   /** Releases all rows that wait, in the best order that is left. */
   private def releaseAll(): Unit = {
-    ready ++= order.iterator.drop(position).flatMap(early.remove)
-    ready ++= others
+    order.iterator.drop(position).foreach(release)
+    ready ++= (others.values.flatten ++ ofUnknownOrigin).toSeq.sortBy(_.arrived)
     others.clear()
+    ofUnknownOrigin.clear()
     isInOrder = true
   }
 }
 
 private[tailrace] object ReplayOrder {
-  private final class Kept(val row: InternalRow, val origin: Origin)
+  /** @param arrived counts the rows as they come */
+  private final class Kept(val row: InternalRow, val origin: Origin, val offset: Long, val arrived: Long)
 
   def apply(rows: Iterator[InternalRow], current: CurrentRow, replayed: ReplayedRows): Iterator[InternalRow] = {
     new ReplayOrder(rows, current, replayed.ofTask(TaskContext.getPartitionId()).toArray.distinct)

@@ -12,8 +12,12 @@ import org.apache.spark.sql.tailrace.internals.kafka.{KafkaStream, SourceConsume
 private[preflight] object KafkaAges extends Logging {
 
   /** The ages in milliseconds of the records that arrive meanwhile; none if the broker sets their timestamps. */
-  def during(milliseconds: Long, stream: MicroBatchStream, partitions: Set[AnyRef]): Seq[Long] =
-    KafkaStream.clientParams(stream).toSeq.flatMap { params =>
+  def during(
+      milliseconds: Long,
+      stream: MicroBatchStream,
+      partitions: Set[AnyRef],
+      overridden: KafkaPartitions.Overridden): Seq[Long] =
+    KafkaStream.clientParams(stream).map(overridden).toSeq.flatMap { params =>
       val own = new JHashMap[String, Object](params)
       // The connector requires a group to create a consumer. Nothing is ever read or committed as a group.
       own.put("group.id", "tailrace-check")

@@ -19,10 +19,13 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 import org.apache.spark.sql.tailrace.epoch.rules.RefuseUnsupported
 import org.apache.spark.sql.tailrace.errors.ErrorPolicy
-import org.apache.spark.sql.tailrace.internals.StreamWriterFields
+import org.apache.spark.sql.tailrace.internals.{SecretOptions, StreamWriterFields}
 import org.apache.spark.sql.tailrace.plan.{LogicalOperators, OutputModes, Refusal, SessionWindows}
 import org.apache.spark.sql.tailrace.sink.identity.{MatchIdentity, MatchObstacle, NoRowIdentity}
 import org.apache.spark.sql.tailrace.sink.postgresql.{TableCheck, TailracePostgresql}
+import org.apache.spark.sql.tailrace.sink.redis.{RedisCheck, TailraceRedis}
+import org.apache.spark.sql.tailrace.sink.store.StoreProblem
+import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import tailrace.contract.JsonEncoder
@@ -40,17 +43,21 @@ object Preflight {
     val checkpoint = Checkpoint.of(fields.dataset.sparkSession, fields.options)
     val written = describe(fields.format, fields.outputMode, fields.trigger, fields.options, fields.sink)
     val described = describe(fields.dataset, epochOf(fields.trigger, epochMs), sampleMs, checkpoint)
-    JsonEncoder.encode(described.copy(writer = Some(written.copy(outputProblems = outputProblems(fields)))))
+    val problems = outputProblems(fields) ++ WriterRights.problems(fields, checkpoint.flatMap(_.description.queryId))
+    JsonEncoder.encode(described.copy(writer = Some(written.copy(outputProblems = problems))))
   }
 
   /** What is wrong with the table of a sink that has one. Nothing is written. */
   private def outputProblems(fields: WriterFields): Seq[PluginRefusal] =
-    if (fields.format.toLowerCase(Locale.ROOT) != TailracePostgresql.Format) Nil
-    else {
+    StoreChecks.get(fields.format.toLowerCase(Locale.ROOT)).toSeq.flatMap { check =>
       val options = new CaseInsensitiveStringMap(fields.options.asJava)
-      TableCheck.problems(options, fields.dataset.schema).map(found =>
+      check(options, fields.dataset.schema).map(found =>
         PluginRefusal(found.code, s"sink ${fields.format}", found.problem, found.fix, None))
     }
+
+  private val StoreChecks = Map[String, (CaseInsensitiveStringMap, StructType) => Seq[StoreProblem]](
+    TailracePostgresql.Format -> TableCheck.problems,
+    TailraceRedis.Format -> RedisCheck.problems)
 
   /** Describes a running query as if it were started in Real-Time Mode next time. */
   def ofRunning(query: StreamingQueryWrapper, epochMs: Long, sampleMs: Long): String = {
@@ -84,10 +91,11 @@ object Preflight {
       checkpoint: Option[Checkpoint]): QueryDescription = {
     val query = dataset.queryExecution.analyzed
     val read = Sources.of(query)
+    val access = CheckAccess.of(dataset.sparkSession)
     // The time is for all sources together.
     val each = if (read.isEmpty) 0 else sampleMs / read.distinct.length
     val sources = read.distinct.zipWithIndex.map { case (relation, number) =>
-      relation -> Sources.look(relation, number, each)
+      relation -> Sources.look(relation, number, each, access)
     }.toMap
     val recorded = checkpoint.flatMap(_.settings)
     val rehearsal = new Rehearsal(dataset.sparkSession, query, epochMs, sources, recorded)
@@ -152,7 +160,7 @@ object Preflight {
 
   /** What leaves the JVM may be printed. */
   private def withoutSecrets(options: Map[String, String]): Map[String, String] =
-    options.filterNot { case (key, _) => key.equalsIgnoreCase("password") }
+    SecretOptions.hidden(options.filterNot { case (key, _) => key.equalsIgnoreCase("password") })
 
   /** Why an exactly-once sink could not recognize the query's rows after a failure. */
   private def identityObstacles(query: LogicalPlan, sources: Map[LogicalPlan, Source]): Seq[PluginRefusal] = {
@@ -180,7 +188,7 @@ object Preflight {
     SourceDescription(
       source.name,
       source.label,
-      source.options,
+      withoutSecrets(source.options),
       source.realTime,
       source.topics,
       source.agesMs,

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.tailrace.preflight
 
+import org.apache.spark.sql.tailrace.internals.kafka.KafkaRefusal
+
 import tailrace.contract.RawJson
 
 /**
@@ -32,8 +34,20 @@ private[tailrace] final case class QueryDescription(
 
 private[tailrace] final case class Column(name: String, sqlType: String)
 
-/** @param kind `unreachable` (no broker answers in time), `no_topic`, `refused` or `unknown` */
-private[tailrace] final case class SourceProblem(kind: String, message: String)
+/**
+ * @param kind `unreachable` (no broker answers in time), `no_topic`, `denied` (with a code and a fix), `refused` or
+ *             `unknown`
+ */
+private[tailrace] final case class SourceProblem(
+    kind: String,
+    message: String,
+    code: Option[String] = None,
+    fix: Option[String] = None)
+
+private[tailrace] object SourceProblem {
+  def of(refusal: KafkaRefusal): SourceProblem =
+    SourceProblem("denied", refusal.problem, Some(refusal.code), Some(refusal.fix))
+}
 
 /** @param agesMs the ages of records that arrived just now */
 private[tailrace] final case class SourceDescription(

@@ -19,6 +19,18 @@ trait ExactlyOnceSink {
   def prepare(epoch: SinkEpoch): PreparedSink
 
   /**
+   * Why the epoch after the one that was prepared must not begin before that one has been committed. None if it may:
+   * then [[prepareAhead]] is called for it, on another instance.
+   */
+  def reasonAgainstOverlap: Option[String]
+
+  /**
+   * In the place of [[prepare]], for an epoch that is planned while the one before is running. Called before any task
+   * of it starts, not in the query's own thread.
+   */
+  def prepareAhead(epoch: SinkEpoch): Unit
+
+  /**
    * The run is over, and nothing has to be remembered of it. Not necessarily called on the instance that was prepared
    * last.
    */

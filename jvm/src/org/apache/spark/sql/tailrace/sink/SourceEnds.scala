@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaErrors, KafkaPartition, KafkaStream}
 import org.apache.spark.sql.tailrace.origin.{SourcePartition, SourceScans}
 
-private[sink] object SourceEnds {
+private[tailrace] object SourceEnds {
 
   /** The current last record of each partition of the topics that the plan reads. */
   def of(plan: SparkPlan): Map[SourcePartition, Long] = SourceScans.in(plan).zipWithIndex.flatMap {
@@ -20,6 +20,10 @@ private[sink] object SourceEnds {
         SourcePartition(source, at.topic(), at.partition()) -> (end - 1)
       }
   }.filter(_._2 >= 0).toMap
+
+  /** True if all sources of the plan are in Kafka. */
+  def areKnown(plan: SparkPlan): Boolean =
+    SourceScans.in(plan).forall(scan => KafkaStream.clientParams(scan.stream).isDefined)
 
   private def of(scan: RealTimeStreamScanExec): Map[TopicPartition, Long] = {
     val settings = KafkaStream.clientParams(scan.stream).getOrElse(

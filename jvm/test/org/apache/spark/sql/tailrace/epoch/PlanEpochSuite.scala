@@ -81,13 +81,13 @@ class PlanEpochSuite extends munit.FunSuite {
   }
 
   test("an epoch with rows to catch up with may last longer") {
-    val behind = ScanControl("run", readAtLeast = Map(SourcePartition(0, "topic", 0) -> 41L))
+    val behind = ScanControl("run", readAtLeast = Map(SourcePartition(0, "topic", 0) -> 41L), waiting = None)
     assert(scanIn(live.copy(scans = Some(behind))).batchDurationMs > EpochMs)
   }
 
   test("only the source that is behind lasts longer, though another one reads a topic of the same name") {
     for (behind <- 0 to 1) {
-      val control = ScanControl("run", readAtLeast = Map(SourcePartition(behind, "topic", 0) -> 41L))
+      val control = ScanControl("run", readAtLeast = Map(SourcePartition(behind, "topic", 0) -> 41L), waiting = None)
       val both = UnionExec(Seq.fill(2)(ProjectExec(Seq(column), scanOf(new TestStream))))
       val planned = EpochRules.applyAll(both, live.copy(scans = Some(control)))
       val scans = planned.collect { case scan: DrainableScanExec => scan }
@@ -107,7 +107,7 @@ class PlanEpochSuite extends munit.FunSuite {
     addsOperators = true,
     tracking = Some(OriginTracking(new SourcePartitions, everyRow = true, Some(new EpochLatency), replayed = None)),
     shortenToMs = None,
-    scans = Some(ScanControl("run", readAtLeast = Map.empty)),
+    scans = Some(ScanControl("run", readAtLeast = Map.empty, waiting = None)),
     overlap = None,
     refusesUnsupported = true)
 

@@ -14,8 +14,18 @@ class ReplayOrderSuite extends munit.FunSuite {
   }
 
   test("rows that were not written before come last, in the order in which they arrive") {
-    val rows = replay(order = Seq(at(a, 1), at(b, 3)))(at(b, 2), at(a, 1), at(b, 3), at(a, 2))
-    assertEquals(rows, Seq(at(a, 1), at(b, 3), at(b, 2), at(a, 2)))
+    val rows = replay(order = Seq(at(a, 1), at(b, 3)))(at(b, 3), at(b, 4), at(a, 1), at(a, 2), at(b, 5))
+    assertEquals(rows, Seq(at(a, 1), at(b, 3), at(b, 4), at(a, 2), at(b, 5)))
+  }
+
+  test("a row that left no result may have changed the state, so it keeps its place in its partition") {
+    val rows = replay(order = Seq(at(a, 3), at(b, 3)))(at(b, 2), at(a, 1), at(b, 3), at(a, 2), at(a, 3), at(b, 4))
+    assertEquals(rows, Seq(at(a, 1), at(a, 2), at(a, 3), at(b, 2), at(b, 3), at(b, 4)))
+  }
+
+  test("it does so if a known row never comes") {
+    val rows = replay(order = Seq(at(b, 9), at(a, 3)))(at(a, 1), at(a, 3), at(a, 4))
+    assertEquals(rows, Seq(at(a, 1), at(a, 3), at(a, 4)))
   }
 
   test("a row is not waited for once a later one of its partition has come") {

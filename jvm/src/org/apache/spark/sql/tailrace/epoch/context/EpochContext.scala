@@ -72,15 +72,25 @@ final case class OriginTracking(
 /**
  * @param run         a request to drain this run ends its scans
  * @param readAtLeast by source partition, the last record that must be read before the epoch may end
+ * @param waiting     the records that are read before a timer fires; none if timers fire at once
  */
-final case class ScanControl(run: String, readAtLeast: Map[SourcePartition, Long])
+final case class ScanControl(run: String, readAtLeast: Map[SourcePartition, Long], waiting: Option[WaitingRecords])
+
+/**
+ * Records that were in the sources when the epoch began.
+ *
+ * @param until    by source partition, the last of them
+ * @param atMostMs how long the epoch may last until they have been read
+ */
+final case class WaitingRecords(until: Map[SourcePartition, Long], atMostMs: Long)
 
 /**
  * An epoch whose tasks can hand over to those of the next epoch.
  *
+ * @param epochMs how long the epochs of the query are by the user's trigger; the first ones of a run are shorter
  * @param follows the epoch before, if this one is planned ahead, while that one is still running
  */
-final case class Overlap(id: EpochId, follows: Option[RunningEpoch])
+final case class Overlap(id: EpochId, epochMs: Long, follows: Option[RunningEpoch])
 
 /** @param sources by number of the source */
 final case class RunningEpoch(sources: Seq[RunningSource])

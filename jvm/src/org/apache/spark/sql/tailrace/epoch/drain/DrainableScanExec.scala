@@ -12,7 +12,7 @@ import org.apache.spark.sql.tailrace.internals.kafka.KafkaPartition
 /**
  * Spark's own scan, whose epoch can be drained: its readers then report that there are no more rows, as they do when
  * the epoch's time is over, and the epoch ends as usual. The epoch can also be made to last longer, until it has read
- * the records that an older run had read.
+ * the records that an older run had read, or those that were waiting when it began.
  *
  * @param run     whose drain ends it
  * @param catchUp what to read before the epoch may end; none if only time decides
@@ -28,9 +28,8 @@ class DrainableScanExec(
     extends RealTimeStreamScanExec(output, scan, stream, start, batchDurationMs) {
 
   override lazy val readerFactory: PartitionReaderFactory = {
-    val targets = catchUp.map { case CatchUp(until, durationMs) =>
-      new CatchUpTargets(until, LowLatencyClock.getTimeMillis() + durationMs, output.indexWhere(_.name == "offset"))
-    }
+    val targets =
+      catchUp.map(new CatchUpTargets(_, LowLatencyClock.getTimeMillis(), output.indexWhere(_.name == "offset")))
     new DrainableReaderFactory(sourceReaders, run, targets)
   }
 
@@ -44,36 +43,68 @@ class DrainableScanExec(
 /**
  * @param until      by topic and partition of this source, the last record to read before the epoch may end
  * @param durationMs how long the epoch lasts if there are no such records, or if they have been read by then
+ * @param waiting    as `until`, but the epoch does not wait for them longer than `waitsMs`
  */
-final case class CatchUp(until: Map[(String, Int), Long], durationMs: Long)
+final case class CatchUp(
+    until: Map[(String, Int), Long],
+    durationMs: Long,
+    waiting: Map[(String, Int), Long] = Map.empty,
+    waitsMs: Long = 0)
 
 /** Which record of each partition to read before the epoch may end, and when it would end otherwise. */
-private final class CatchUpTargets(until: Map[(String, Int), Long], endsAt: Long, offsetColumn: Int)
-    extends Serializable {
+private[drain] final class CatchUpTargets(catchUp: CatchUp, beganAt: Long, offsetColumn: Int) extends Serializable {
   def of(partition: InputPartition): CatchUpProgress = {
-    val target =
-      KafkaPartition.of(partition).flatMap(at => until.get((at.topic, at.partition)).filter(_ >= at.fromOffset))
-    new CatchUpProgress(target.getOrElse(CatchUpProgress.NoTarget), endsAt, offsetColumn)
+    val at = KafkaPartition.of(partition)
+    def last(records: Map[(String, Int), Long]) = at.flatMap(at => records.get((at.topic, at.partition)))
+    new CatchUpProgress(
+      last(catchUp.until),
+      last(catchUp.waiting),
+      nextOffset = at.fold(0L)(_.fromOffset),
+      endsAt = beganAt + catchUp.durationMs,
+      waitsUntil = beganAt + catchUp.waitsMs,
+      offsetColumn)
   }
 }
 
-/** In a task: how far it is from the record that it has to read. */
-private final class CatchUpProgress(target: Long, val endsAt: Long, offsetColumn: Int) {
-  private var isBehind = target != CatchUpProgress.NoTarget
+/**
+ * In a task: how far it is from the records that it has to read.
+ *
+ * @param target     the last record that an older run had read
+ * @param waiting    the last record that was waiting when the epoch began
+ * @param nextOffset where the task begins to read
+ */
+private[drain] final class CatchUpProgress(
+    target: Option[Long],
+    waiting: Option[Long],
+    private var nextOffset: Long,
+    val endsAt: Long,
+    waitsUntil: Long,
+    offsetColumn: Int) {
+  private var isBehind = target.exists(_ >= nextOffset)
+  private var isWaiting = waiting.exists(_ >= nextOffset)
   private var lastReadAt = LowLatencyClock.getTimeMillis()
 
-  def read(row: InternalRow, now: Long): Unit = if (isBehind) {
+  def read(row: InternalRow, now: Long): Unit = if (isBehind || isWaiting) {
     lastReadAt = now
-    isBehind = row.getLong(offsetColumn) < target
+    nextOffset = row.getLong(offsetColumn) + 1
+    isBehind = target.exists(_ >= nextOffset)
+    isWaiting = waiting.exists(_ >= nextOffset)
   }
 
   /** The wait is bounded: Kafka may have deleted the record. */
-  def isOver(now: Long): Boolean = !isBehind || now > math.max(endsAt, lastReadAt + CatchUpProgress.PatienceMs)
+  def isOver(now: Long): Boolean = {
+    val patience = lastReadAt + CatchUpProgress.PatienceMs
+    // What ends a transaction has an offset of its own, and no reader sees it.
+    val isLast = waiting.contains(nextOffset)
+    val patienceForLast = if (isLast) lastReadAt + CatchUpProgress.PatienceForLastMs else patience
+    (!isBehind || now > math.max(endsAt, patience)) &&
+    (!isWaiting || now > math.max(endsAt, math.min(waitsUntil, patienceForLast)))
+  }
 }
 
 private object CatchUpProgress {
-  val NoTarget: Long = -1L
   private val PatienceMs = 10000L
+  private val PatienceForLastMs = 3000L
 }
 
 private final class DrainableReaderFactory(

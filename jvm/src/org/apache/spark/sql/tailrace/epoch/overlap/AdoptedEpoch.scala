@@ -4,8 +4,9 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.streaming.operators.stateful.{StateStoreWriter, WatermarkSupport}
+import org.apache.spark.sql.execution.streaming.operators.stateful.{EventTimeWatermarkExec, StateStoreWriter}
 import org.apache.spark.sql.tailrace.conf.TailraceConf
+import org.apache.spark.sql.tailrace.internals.EvictionWatermark
 import org.apache.spark.sql.tailrace.metrics.LatencyInProgressExec
 import org.apache.spark.sql.tailrace.plan.Stages
 
@@ -26,6 +27,15 @@ private[overlap] final class AdoptedEpoch(ran: OverlappedWriteExec, official: Ov
     case (one: OverlappedScanExec, other: OverlappedScanExec) =>
       EpochJob.partitionsOf(one) == EpochJob.partitionsOf(other)
     case _ => true
+  }
+
+  /** Hands the tasks the watermarks that were not known when they began. */
+  def bindWatermarks(): Unit = HandOvers.of(ran.overlap.id.before).foreach { before =>
+    nodes.foreach {
+      case (_, operator: StateStoreWriter) if EvictionWatermark.canBeKnownLate(operator) =>
+        LateWatermark.leave(operator, before)
+      case _ =>
+    }
   }
 
   /**
@@ -50,6 +60,9 @@ private[overlap] final class AdoptedEpoch(ran: OverlappedWriteExec, official: Ov
       case (one: StateStoreWriter, other: StateStoreWriter) =>
         one.checkpointInfoAccumulator.value.asScala.foreach(other.checkpointInfoAccumulator.add)
         other.instanceMetricsAccumulator.merge(one.instanceMetricsAccumulator)
+      // The watermark of the next epoch is made of it.
+      case (one: EventTimeWatermarkExec, other: EventTimeWatermarkExec) =>
+        other.eventTimeStats.merge(one.eventTimeStats)
       case (one: LatencyInProgressExec, other: LatencyInProgressExec) => other.add(one)
       case _ =>
     }
@@ -71,12 +84,11 @@ private[overlap] object AdoptedEpoch {
     s"${node.getClass.getSimpleName}($columns)${watermarkOf(node)}"
   }
 
-  // It is part of the plan, and decides which rows are late and which state is removed.
-  private def watermarkOf(node: SparkPlan): String = node match {
-    case operator: WatermarkSupport =>
-      val watermarks = Seq(operator.eventTimeWatermarkForLateEvents, operator.eventTimeWatermarkForEviction)
-      watermarks.map(_.fold("none")(_.toString)).mkString(" with the watermarks ", " and ", "")
-    case _ => ""
+  // It is part of the plan, and decides which rows are late and, where it is not bound late, which state is removed.
+  private def watermarkOf(node: SparkPlan): String = {
+    val forEviction = EvictionWatermark.of(node).filterNot(_ => EvictionWatermark.canBeKnownLate(node))
+    val watermarks = EvictionWatermark.ofLateRows(node).toSeq ++ forEviction
+    if (watermarks.isEmpty) "" else watermarks.mkString(" with the watermarks ", " and ", "")
   }
 
   private[overlap] def requireSameShape(ran: Seq[String], official: Seq[String]): Unit = if (ran != official) {

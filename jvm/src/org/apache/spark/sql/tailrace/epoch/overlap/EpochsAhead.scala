@@ -54,10 +54,12 @@ private[epoch] object EpochsAhead extends Logging {
     val shortestMs = session.conf.get(ShortestEpochKey, ShortestEpochMs.toString).toLong
     val ahead = new EpochAhead(
       job,
-      leadMs = math.min(LongestLeadMs, remainingMs / 2),
+      // At the start of a run epochs are short and planning is slow, because the JVM is cold.
+      leadMs = if (isShortened(job)) remainingMs else math.min(LongestLeadMs, remainingMs / 2),
       refusal = () =>
         if (!isComplete) Some("the source has new partitions")
-        else if (durationMsOf(job) < shortestMs) Some(s"the epoch before was shorter than $shortestMs ms")
+        // The short epochs at the start of a run overlap like those that follow, so those find a warm JVM.
+        else if (job.write.overlap.epochMs < shortestMs) Some(s"epochs are shorter than $shortestMs ms")
         else if (Drains.isAsked(job.id.run)) Some("the query is being drained")
         else slotsMissing(session, job),
       plan = () => PlanAhead(session, job))
@@ -74,6 +76,8 @@ private[epoch] object EpochsAhead extends Logging {
       Thread.sleep(leftMs)
     }
   }
+
+  private def isShortened(job: EpochJob): Boolean = durationMsOf(job) < job.write.overlap.epochMs
 
   private def durationMsOf(job: EpochJob): Long = job.scans.map(_.batchDurationMs).min
 

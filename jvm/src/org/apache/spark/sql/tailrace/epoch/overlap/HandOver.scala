@@ -6,6 +6,7 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.tailrace.epoch.context.EpochId
+import org.apache.spark.sql.tailrace.operators.state.EpochGivenUp
 
 import tailrace.TailraceException
 
@@ -16,8 +17,11 @@ object HandOverKey {
   /** The open reader of a source partition. */
   final case class Reader(source: Int, topic: String, partition: Int) extends HandOverKey
 
-  /** The checkpoint that a task of a stateful operator has committed. */
+  /** The checkpoints that a task of a stateful operator has committed, one for each of its stores. */
   final case class State(operator: Long, partition: Int) extends HandOverKey
+
+  /** The watermark by which a task of a stateful operator removes state. It is left by the driver. */
+  final case class Watermark(operator: Long, partition: Int) extends HandOverKey
 
   /** That the sink has been given every row of a task of the last stage. */
   final case class Output(task: Int) extends HandOverKey
@@ -95,7 +99,7 @@ private[overlap] final class HandOver(id: EpochId) {
     }
     while (!left.contains(key)) {
       if (phase != Announced) {
-        throw new IllegalStateException(s"epoch ${id.epoch} hands nothing over: the epoch after it was given up")
+        throw new EpochGivenUp(s"epoch ${id.epoch} hands nothing over: the epoch after it was given up")
       }
       checkCancelled()
       wait(LookEveryMs)

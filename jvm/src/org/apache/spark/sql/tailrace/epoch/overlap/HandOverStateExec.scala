@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.{
   StatefulOpStateStoreCheckpointInfo, StateStoreWriter
 }
 import org.apache.spark.sql.tailrace.epoch.context.Overlap
+import org.apache.spark.sql.tailrace.operators.join.RealTimeJoinExec
 import org.apache.spark.util.CollectionAccumulator
 
 /**
@@ -32,7 +33,12 @@ case class HandOverStateExec(child: SparkPlan, overlap: Overlap) extends UnaryEx
     // Tasks see the very accumulator that the operator adds to: both are in the same closure.
     val (id, number, checkpoints) =
       (overlap.id, operator.getStateInfo.operatorId, operator.checkpointInfoAccumulator)
-    val rows = if (overlap.follows.isDefined) LateStateRDD.of(child.execute(), id) else child.execute()
+    val rows = operator match {
+      // It waits for its state and for its watermark itself.
+      case _: RealTimeJoinExec => child.execute()
+      case _ if overlap.follows.isDefined => LateStateRDD.of(child.execute(), LateWatermark.of(operator), id)
+      case _ => child.execute()
+    }
     rows.mapPartitionsWithIndexInternal { (index, results) =>
       val after = HandOvers.of(id)
       val key = HandOverKey.State(number, index)
@@ -47,11 +53,12 @@ case class HandOverStateExec(child: SparkPlan, overlap: Overlap) extends UnaryEx
 }
 
 private[overlap] object CommittedCheckpoint {
+  /** The ids of a partition's stores. */
   def of(
       checkpoints: CollectionAccumulator[StatefulOpStateStoreCheckpointInfo],
-      partition: Int): String =
+      partition: Int): Array[String] =
     checkpoints.value.asScala.filter(_.partitionId == partition).flatMap(_.stateStoreCkptId).toSeq match {
-      case Seq(Array(checkpoint)) => checkpoint
+      case Seq(ofStores) => ofStores
       case other =>
         throw new IllegalStateException(s"the state of partition $partition has ${other.length} checkpoints, not one")
     }

@@ -1,28 +1,53 @@
 package org.apache.spark.sql.tailrace.epoch.overlap
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.tailrace.operators.state.OpensLate
 import org.apache.spark.sql.types.StructType
 
 /**
  * A state store that is opened when it is first used. A stateful operator can be built with it while the epoch before
- * still uses the real one.
+ * still uses the real one. A processor that only defines its variables does not wait for it.
  *
- * @param open waits until the epoch before has handed the state over
+ * It is opened by the thread that uses it first, which need not be the one that commits it.
+ *
+ * @param openReal waits until the epoch before has handed the state over
  */
 private[overlap] final class LateStateStore(
     override val id: StateStoreId,
     override val version: Long,
-    open: () => StateStore)
+    openReal: () => StateStore)
     extends StateStore
-    with SupportsReusableIterator {
-  private var opened: StateStore = _
+    with SupportsReusableIterator
+    with OpensLate {
+  @volatile private var opened: StateStore = _
+  @volatile private var beingOpened = false
+  private val definitions = mutable.ArrayBuffer.empty[StateStore => Unit]
+
+  override def open(): Unit = store
+  override def isBeingOpened: Boolean = beingOpened
 
   private def store: StateStore = {
+    val real = opened
+    if (real == null) openNow() else real
+  }
+
+  private def openNow(): StateStore = synchronized {
     if (opened == null) {
-      opened = open()
+      beingOpened = true
+      try {
+        val real = openReal()
+        definitions.foreach(define => define(real))
+        opened = real
+      } finally beingOpened = false
     }
     opened
+  }
+
+  private def define(definition: StateStore => Unit): Unit = synchronized {
+    if (opened == null) definitions += definition else definition(opened)
   }
 
   /** Spark asks for this when a task ends, also if the task never came to use its state. */
@@ -78,7 +103,9 @@ private[overlap] final class LateStateStore(
       keyEncoder: KeyStateEncoderSpec,
       useMultipleValuesPerKey: Boolean,
       isInternal: Boolean): Unit =
-    store.createColFamilyIfAbsent(family, keySchema, valueSchema, keyEncoder, useMultipleValuesPerKey, isInternal)
+    define { store =>
+      store.createColFamilyIfAbsent(family, keySchema, valueSchema, keyEncoder, useMultipleValuesPerKey, isInternal)
+    }
   override def registerColFamily(
       family: String,
       keySchema: StructType,

@@ -1,15 +1,21 @@
 package org.apache.spark.sql.tailrace.epoch.overlap
 
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.TaskSchedulerImpl
 import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.{LowLatencyClock, RealTimeStreamScanExec, WriteToDataSourceV2Exec}
-import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.{EventTimeWatermarkExec, StateStoreWriter}
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStoreConf}
+import org.apache.spark.sql.internal.SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE
+import org.apache.spark.sql.tailrace.internals.EvictionWatermark
 import org.apache.spark.sql.tailrace.internals.kafka.KafkaStream
 import org.apache.spark.sql.tailrace.origin.SourceScans
 import org.apache.spark.sql.tailrace.plan.Stages
+import org.apache.spark.sql.tailrace.sink.ExactlyOnceSink
 import org.apache.spark.util.SystemClock
 
 import tailrace.support.{Operators, Sinks, Support}
@@ -29,6 +35,8 @@ private[epoch] object OverlapSupport {
     SourceScans.in(operators).find(scan => !KafkaStream.isKafka(scan.stream)).map(_ => "a source is not Kafka"),
     operatorAgainst(operators),
     stateAgainst(operators),
+    watermarkAgainst(operators),
+    replayAgainst(operators),
     Option.when(hasTransaction(operators))("the sink has a transaction"),
     // Spark puts in the time at which it plans the epoch.
     Option.when(query.logicalPlan.containsPattern(CURRENT_LIKE))("it asks for the current time or user")
@@ -53,9 +61,41 @@ private[epoch] object OverlapSupport {
     }
   }
 
+  /** The watermark of an epoch is known a moment after the epoch has begun: too late for an operator that asks. */
+  private def watermarkAgainst(operators: SparkPlan): Option[String] =
+    if (!operators.exists(_.isInstanceOf[EventTimeWatermarkExec])) None
+    else if (!operators.conf.getConf(STATEFUL_OPERATOR_ALLOW_MULTIPLE))
+      Some(s"${STATEFUL_OPERATOR_ALLOW_MULTIPLE.key} is off")
+    else operators.collectFirst {
+      case operator: StateStoreWriter if !EvictionWatermark.canBeKnownLate(operator) && hasWatermark(operator) =>
+        s"${supportOf(operator).name} with a watermark does not overlap epochs"
+    }
+
+  private def hasWatermark(operator: SparkPlan): Boolean = operator.exists(_.isInstanceOf[EventTimeWatermarkExec])
+
+  /**
+   * If a run fails right after a boundary, a sink that writes each row once replays both epochs as one. So what an
+   * operator makes of a row must not depend on where the boundary was. With state that was not always so: under load,
+   * counts were written again.
+   */
+  private def replayAgainst(operators: SparkPlan): Option[String] = ExactlyOnceSink.in(operators).flatMap { _ =>
+    if (retriesTasks(operators.session.sparkContext)) Some("failed tasks are retried")
+    else operators.collectFirst {
+      case operator: StateStoreWriter =>
+        s"${supportOf(operator).name} does not overlap epochs if each row is written once"
+    }
+  }
+
+  /** As in `local[8, 2]`. A task that is retried reads back what it has written, of one epoch. */
+  private def retriesTasks(context: SparkContext): Boolean = context.taskScheduler match {
+    case scheduler: TaskSchedulerImpl => scheduler.maxTaskFailures > 1
+    case _ => true
+  }
+
   /** Only the very first epoch of a query does. */
   private def readsInitialState(node: SparkPlan): Boolean = node match {
     case operator: TransformWithStateExec => operator.hasInitialState
+    case operator: TransformWithStateInPySparkExec => operator.hasInitialState
     case _ => false
   }
 

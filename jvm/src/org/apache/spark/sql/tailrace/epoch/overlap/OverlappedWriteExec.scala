@@ -43,6 +43,7 @@ final class OverlappedWriteExec(
   private def write(job: EpochJob, isAdopted: Boolean): Boolean =
     try {
       val adopted = Option.when(isAdopted)(new AdoptedEpoch(job.write, this))
+      adopted.foreach(_.bindWatermarks())
       val next = EpochsAhead.prepareNext(session, job, isComplete = adopted.forall(_.readsAllPartitions))
       job.await()
       val isTakenOver = next.epochEnded()

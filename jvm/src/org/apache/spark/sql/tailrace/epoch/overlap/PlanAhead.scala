@@ -52,7 +52,8 @@ private[epoch] object PlanAhead {
       epoch,
       prevOffsetSeqMetadata = Some(present.offsetSeqMetadata),
       offsetSeqMetadata = present.offsetSeqMetadata,
-      // Spark's own keeps one watermark for each epoch, and has not seen this one yet.
+      // Spark's own keeps one watermark for each epoch, and has not seen this one yet. Here it is that of the running
+      // epoch, which decides what is late. LateWatermark gives the tasks the one by which state is removed.
       WatermarkPropagator(session.sessionState.conf),
       isFirstBatch = false,
       mutable.Map.empty,

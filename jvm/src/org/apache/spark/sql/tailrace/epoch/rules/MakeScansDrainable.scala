@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.datasources.v2.RealTimeStreamScanExec
 import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochRule, Overlap, ScanControl}
 import org.apache.spark.sql.tailrace.epoch.drain.{CatchUp, DrainableScanExec}
 import org.apache.spark.sql.tailrace.epoch.overlap.OverlappedScanExec
-import org.apache.spark.sql.tailrace.origin.SourceScans
+import org.apache.spark.sql.tailrace.origin.{SourcePartition, SourceScans}
 
 /**
  * Lets the scans of an epoch end before its time when the run is drained. If an older run has written rows that come
@@ -43,11 +43,14 @@ object MakeScansDrainable extends EpochRule {
       source: Int,
       durationMs: Long,
       control: ScanControl): DrainableScanExec = {
-    val until = control.readAtLeast.collect {
-      case (at, offset) if at.source == source =>
-        (at.topic, at.partition) -> offset
+    def ofSource(records: Map[SourcePartition, Long]): Map[(String, Int), Long] = records.collect {
+      case (at, offset) if at.source == source => (at.topic, at.partition) -> offset
     }
-    val catchUp = Option.when(until.nonEmpty)(CatchUp(until, durationMs))
+    val until = ofSource(control.readAtLeast)
+    val catchUp = Option.when(until.nonEmpty || control.waiting.isDefined) {
+      val waiting = control.waiting.fold(Map.empty[(String, Int), Long])(records => ofSource(records.until))
+      CatchUp(until, durationMs, waiting, control.waiting.fold(durationMs)(_.atMostMs))
+    }
     val longest = if (catchUp.isEmpty) durationMs else durationMs + LongestCatchUpMs
     new DrainableScanExec(scan.output, scan.scan, scan.stream, scan.start, longest, control.run, catchUp)
   }

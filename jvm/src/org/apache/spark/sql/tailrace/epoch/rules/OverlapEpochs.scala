@@ -4,7 +4,10 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.tailrace.epoch.context.{EpochContext, EpochRule, Overlap}
-import org.apache.spark.sql.tailrace.epoch.overlap.{HandOverStateExec, KeepOrderExec, OverlappedWriteExec}
+import org.apache.spark.sql.tailrace.epoch.overlap.{
+  HandOverStateExec, KeepOrderExec, OverlappedWriteExec, TakenOverEpoch
+}
+import org.apache.spark.sql.tailrace.operators.state.TakesOverState
 
 /** Lets the next epoch begin while the tasks of this one still run. */
 object OverlapEpochs extends EpochRule {
@@ -26,7 +29,13 @@ object OverlapEpochs extends EpochRule {
     result
   }
 
+  private def takingOver(operator: SparkPlan, overlap: Overlap): SparkPlan =
+    (operator, TakenOverEpoch.of(overlap)) match {
+      case (operator: TakesOverState, Some(epoch)) => operator.takingOver(epoch)
+      case _ => operator
+    }
+
   private def handingOverState(plan: SparkPlan, overlap: Overlap): SparkPlan = plan.transformUp {
-    case operator: StateStoreWriter => HandOverStateExec(operator, overlap)
+    case operator: StateStoreWriter => HandOverStateExec(takingOver(operator, overlap), overlap)
   }
 }

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.tailrace.internals.kafka
 
-import java.util.{HashMap => JHashMap, Map => JMap}
+import java.util.{HashMap => JHashMap, Locale, Map => JMap}
 
 import scala.jdk.CollectionConverters._
 
@@ -46,14 +46,20 @@ final case class SourceClientOptions(kafka: Map[String, String]) extends ClientO
 object ClientOptions {
   private val Serialization = "org.apache.kafka.common.serialization"
   private[kafka] val MaxRequestBytes = (32 * 1024 * 1024).toString
+  private val Prefix = "kafka."
   private val ForAnyClient =
-    Seq("bootstrap.", "security.", "sasl.", "ssl.", "client.", "metadata.", "reconnect.", "socket.")
+    Seq("bootstrap.", "security.", "sasl.", "ssl.", "client.", "metadata.", "reconnect.", "socket.", "config.")
 
   /** To reach the brokers of a source, from the settings of its consumers. */
   def ofSource(settings: JMap[String, Object]): ClientOptions = {
     val texts = settings.asScala.toMap.map { case (key, value) => key -> String.valueOf(value) }
     SourceClientOptions(forAnyClient(texts))
   }
+
+  /** From the options of a source or a sink, as the query's author wrote them. */
+  def ofQuery(options: Map[String, String]): ClientOptions = SourceClientOptions(forAnyClient(options.collect {
+    case (key, value) if key.toLowerCase(Locale.ROOT).startsWith(Prefix) => key.substring(Prefix.length) -> value
+  }))
 
   private def forAnyClient(settings: Map[String, String]): Map[String, String] =
     settings.filter { case (key, _) => ForAnyClient.exists(key.startsWith) }

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.tailrace.internals.kafka
 
 import java.time.Duration
-import java.util.{Arrays => JArrays, HashMap => JHashMap, Map => JMap}
+import java.util.{Arrays => JArrays, HashMap => JHashMap, Map => JMap, Set => JSet}
 import java.util.concurrent.{ExecutionException, Future => JFuture, TimeoutException, TimeUnit}
 
 import scala.jdk.CollectionConverters._
@@ -43,6 +43,27 @@ private[tailrace] final class KafkaAdmin private (client: AnyRef) {
     }.toMap
   }
 
+  /** By topic, the operations that this user may do, if the brokers say; a failure if it may not even describe it. */
+  def allowedOperations(topics: Seq[String], withinMs: Long): Map[String, Either[Throwable, Set[String]]] = {
+    val including = includeOperations.call[AnyRef](describeOptions.make(), java.lang.Boolean.TRUE)
+    val asked = describeTopicsWith.call[AnyRef](client, JArrays.asList(topics: _*), including)
+    descriptions.call[JMap[String, JFuture[AnyRef]]](asked).asScala.map { case (topic, answer) =>
+      topic -> (try {
+        val found = Option(operations.call[JSet[AnyRef]](answer.get(withinMs, TimeUnit.MILLISECONDS)))
+        Right(found.fold(Set.empty[String])(_.asScala.map(_.toString).toSet))
+      } catch {
+        case failed: ExecutionException => Left(failed.getCause)
+        case late: TimeoutException => Left(late)
+      })
+    }.toMap
+  }
+
+  /** Fails if this user may not even know of such a transaction. */
+  def requireVisibleTransaction(id: String, withinMs: Long): Unit = {
+    val asked = describeTransactions.call[AnyRef](client, JArrays.asList(id))
+    transaction.call[JFuture[AnyRef]](asked, id).get(withinMs, TimeUnit.MILLISECONDS)
+  }
+
   /** Does not wait for what is under way. */
   def close(): Unit = closeWithin.call[AnyRef](client, Duration.ZERO)
 }
@@ -55,6 +76,13 @@ private[tailrace] object KafkaAdmin extends ByName {
   private val listOffsets = method(s"$Package.Admin", "listOffsets", MapClass)
   private val describeConfigs = method(s"$Package.Admin", "describeConfigs", "java.util.Collection")
   private val describeTopics = method(s"$Package.Admin", "describeTopics", "java.util.Collection")
+  private val describeTopicsWith =
+    method(s"$Package.Admin", "describeTopics", "java.util.Collection", s"$Package.DescribeTopicsOptions")
+  private val describeOptions = constructor(s"$Package.DescribeTopicsOptions")
+  private val includeOperations = method(s"$Package.DescribeTopicsOptions", "includeAuthorizedOperations", "boolean")
+  private val operations = method(s"$Package.TopicDescription", "authorizedOperations")
+  private val describeTransactions = method(s"$Package.Admin", "describeTransactions", "java.util.Collection")
+  private val transaction = method(s"$Package.DescribeTransactionsResult", "description", "java.lang.String")
   private val descriptions = method(s"$Package.DescribeTopicsResult", "topicNameValues")
   private val topicId = method(s"$Package.TopicDescription", "topicId")
   private val latest = method(s"$Package.OffsetSpec", "latest")

@@ -18,6 +18,9 @@ object KafkaErrors extends ByName {
   def isUnknownTopic(failure: Throwable): Boolean = unknownTopic.isClassOf(failure)
 
   def isTimeout(failure: Throwable): Boolean =
+    isTimeoutItself(failure) || causeOf(failure).exists(isTimeoutItself)
+
+  private def isTimeoutItself(failure: Throwable): Boolean =
     failure.isInstanceOf[java.util.concurrent.TimeoutException] || timeout.isClassOf(failure)
 
   /** What a failure only wraps; none if it says something itself. */

@@ -78,7 +78,7 @@ object Producers {
       case other =>
         other.foreach(old => discard(old.producer))
         val producer = new Producer(options.producer(Some(id)))
-        try producer.initTransactions()
+        try KafkaRefusals.coded(options.kafka)(producer.initTransactions())
         catch {
           case failure: Throwable =>
             discard(producer)
@@ -98,7 +98,7 @@ object Producers {
   def fence(options: ClientOptions, ids: Seq[String]): Unit =
     ThreadUtils.parmap(ids, "tailrace-fence", math.max(1, math.min(8, ids.length))) { id =>
       val producer = new Producer(options.producer(Some(id)))
-      try producer.initTransactions()
+      try KafkaRefusals.coded(options.kafka)(producer.initTransactions())
       finally discard(producer)
     }
 

@@ -122,6 +122,8 @@ private[internals] final class NamedField[T](override val className: String, nam
 
   def of(owner: AnyRef): T = open(owner).get(owner).asInstanceOf[T]
 
+  def set(owner: AnyRef, value: T): Unit = open(owner).set(owner, value)
+
   /** For a field that is used often. Fails where the JVM does not allow it. */
   def open(owner: AnyRef): Field = {
     val classes = Iterator.iterate[Class[_]](owner.getClass)(_.getSuperclass).takeWhile(_ != null)

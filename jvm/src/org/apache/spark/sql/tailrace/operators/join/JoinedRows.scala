@@ -14,17 +14,20 @@ private[join] final case class WorkTimes(updatesMs: Long, outerRowsMs: Long)
  * The results of a join. A match has the origin of the row that completed it. A row without a match is emitted at the
  * end of the epoch, or earlier by [[EarlyRemoval]], and has no origin.
  *
- * @param atEnd which rows are removed when both inputs have ended
+ * @param open  opens the state, when the first result is asked for: in an epoch that is started ahead, it waits for the
+ *              state while the inputs connect
+ * @param atEnd which rows are removed when both inputs have ended; asked then
  */
 private[join] final class JoinedRows(
-    task: JoinTask,
-    atEnd: JoinStateWatermarkPredicates,
+    open: () => JoinTask,
+    atEnd: () => JoinStateWatermarkPredicates,
     early: Option[EarlyRemoval],
     arrivals: ThreadFedInput,
     current: CurrentRow,
     onLate: () => Unit,
     onEnd: WorkTimes => Unit)
     extends Iterator[InternalRow] {
+  private lazy val task = open()
   private var results: Iterator[InternalRow] = Iterator.empty
   private var inputHasEnded = false
   private var isOver = false
@@ -33,6 +36,7 @@ private[join] final class JoinedRows(
   private var waitedNanos = 0L
 
   override def hasNext: Boolean = {
+    task // before the time is taken
     val (began, waited) = (System.nanoTime(), waitedNanos)
     try {
       while (!isOver && !results.hasNext) {
@@ -65,9 +69,7 @@ private[join] final class JoinedRows(
   }
 
   private def joinNext(): Iterator[InternalRow] = {
-    val began = System.nanoTime()
-    val arrival = if (early.isEmpty) arrivals.next() else arrivals.nextWithin(JoinedRows.PollMs)
-    waitedNanos += System.nanoTime() - began
+    val arrival = waitFor(if (early.isEmpty) arrivals.next() else arrivals.nextWithin(JoinedRows.PollMs))
     if (arrival != null) {
       current.restore(arrival.origin)
       early.foreach(_.observe(arrival))
@@ -80,10 +82,17 @@ private[join] final class JoinedRows(
     } else if (arrivals.hasEnded) {
       inputHasEnded = true
       workedBeforeEnd = workedNanos
-      task.outerRows(atEnd)
+      task.outerRows(waitFor(atEnd()))
     } else {
       Iterator.empty
     }
+  }
+
+  private def waitFor[T](value: => T): T = {
+    val began = System.nanoTime()
+    val found = value
+    waitedNanos += System.nanoTime() - began
+    found
   }
 
   private def isLate(arrival: InputRow): Boolean = task.isLate(arrival) || early.exists(_.isLate(arrival))

@@ -18,13 +18,17 @@ import org.apache.spark.sql.internal.{SessionState, SQLConf}
 import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.util.SerializableConfiguration
 import org.apache.spark.sql.tailrace.operators.input.{ThreadFedInput, OriginTrackedRows}
-import org.apache.spark.sql.tailrace.operators.state.{IntraEpochWatermark, StateScans}
+import org.apache.spark.sql.tailrace.operators.state.{
+  EpochTakeOver, IntraEpochWatermark, StateScans, StateTakeOver, TakesOverState
+}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, RowIdentity, UsesOrigins}
 
 /**
  * Spark's join of two streams, except that it reads both sides at once: a match is emitted as soon as its second row
  * has arrived. The state, its layout and lifetime, and the metrics are Spark's, so a checkpoint moves between
  * micro-batch and Real-Time Mode.
+ *
+ * @param takeOver if the epoch is started ahead
  */
 final class RealTimeJoinExec(
     leftKeys: Seq[Expression],
@@ -38,7 +42,8 @@ final class RealTimeJoinExec(
     stateFormatVersion: Int,
     left: SparkPlan,
     right: SparkPlan,
-    outputMode: Option[OutputMode])
+    outputMode: Option[OutputMode],
+    val takeOver: Option[EpochTakeOver])
     extends StreamingSymmetricHashJoinExec(
       leftKeys,
       rightKeys,
@@ -52,7 +57,8 @@ final class RealTimeJoinExec(
       left,
       right,
       outputMode)
-    with UsesOrigins {
+    with UsesOrigins
+    with TakesOverState {
   import SideTimes.ordinalOfWatermark
 
   override def nodeName: String = "RealTimeJoin"
@@ -80,7 +86,7 @@ final class RealTimeJoinExec(
       coordinator) { (partition, leftRows, rightRows) =>
       val inputs = Seq(leftRows, rightRows).map(_.asInstanceOf[OriginTrackedRows])
       val removal = early.map { within =>
-        new EarlyRemoval(within.inTask(Seq(leftPartitions, rightPartitions)), within.times, timesAt)
+        new EarlyRemoval(within.inTask(Seq(leftPartitions, rightPartitions), takeOver), within.times, timesAt)
       }
       join(partition, inputs, removal, storeConf, hadoopConf.value.value)
     }
@@ -88,15 +94,17 @@ final class RealTimeJoinExec(
 
   private def timesAt(watermarkMs: Long): JoinTimes = JoinTimes(
     late = Seq(left, right).map(side => IntraEpochWatermark.lateness(side.output, watermarkMs, conf)),
-    removal = getStateWatermarkPredicates(
-      left.output,
-      right.output,
-      leftKeys,
-      rightKeys,
-      condition.full,
-      eventTimeWatermarkForEviction = Some(watermarkMs),
-      eventTimeWatermarkForLateEvents = None,
-      useFirstEventTimeColumn = !conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE)))
+    removal = removalAt(Some(watermarkMs)))
+
+  private def removalAt(watermarkMs: Option[Long]): JoinStateWatermarkPredicates = getStateWatermarkPredicates(
+    left.output,
+    right.output,
+    leftKeys,
+    rightKeys,
+    condition.full,
+    eventTimeWatermarkForEviction = watermarkMs,
+    eventTimeWatermarkForLateEvents = None,
+    useFirstEventTimeColumn = !conf.getConf(SQLConf.STATEFUL_OPERATOR_ALLOW_MULTIPLE))
 
   private def join(
       partition: Int,
@@ -106,8 +114,8 @@ final class RealTimeJoinExec(
       hadoopConf: Configuration): Iterator[InternalRow] = {
     val bothSides = left.output ++ right.output
     val matches = Predicate.create(condition.bothSides.getOrElse(Literal(true)), bothSides)
-    val checkpoints =
-      SymmetricHashJoinStateManager.getStateStoreCheckpointIds(partition, getStateInfo.stateStoreCkptIds, hasOneStore)
+    val before = takeOver.map(_.ofState(getStateInfo.operatorId, partition))
+    lazy val checkpoints = checkpointsOf(partition, before)
     val stores = new JoinStateManagerStoreGenerator()
     val skippedNulls = Option.when(storeConf.skipNullsForStreamStreamJoins)(longMetric("skippedNullValueCount"))
     val watermarkInKeys = ordinalOfWatermark(leftKeys).orElse(ordinalOfWatermark(rightKeys))
@@ -141,11 +149,10 @@ final class RealTimeJoinExec(
         input)
     }
 
-    val (leftState, rightState) = (sideOf(LeftSide), sideOf(RightSide))
-    val task = new JoinTask(
+    lazy val task = new JoinTask(
       joinType,
-      leftState,
-      rightState,
+      sideOf(LeftSide),
+      sideOf(RightSide),
       left.output.length,
       right.output.length,
       matches,
@@ -156,13 +163,15 @@ final class RealTimeJoinExec(
     val outputRow = CurrentRow.ofThisTask()
     val arrivals = new ThreadFedInput(inputs, "join", TaskContext.get())
     val (rowsOut, rowsLate) = (longMetric("numOutputRows"), longMetric("numRowsDroppedByWatermark"))
+    lazy val removalAtEnd =
+      before.fold(stateWatermarkPredicates)(known => removalAt(known.awaitEvictionWatermark()))
     def onEnd(times: WorkTimes): Unit = {
       early.foreach(longMetric("numRemovedStateRows") += _.removed)
-      commit(task, times)
+      commit(task, removalAtEnd, times)
     }
     new JoinedRows(
-      task,
-      stateWatermarkPredicates,
+      () => task,
+      () => removalAtEnd,
       early,
       arrivals,
       outputRow,
@@ -173,12 +182,22 @@ final class RealTimeJoinExec(
     }
   }
 
+  /** Waits for the state if the epoch is started ahead. */
+  private def checkpointsOf(partition: Int, before: Option[StateTakeOver]): JoinStateStoreCheckpointId =
+    before match {
+      case Some(state) =>
+        val ofThisPartition = Some(Array(state.awaitCheckpoints()))
+        SymmetricHashJoinStateManager.getStateStoreCheckpointIds(partitionId = 0, ofThisPartition, hasOneStore)
+      case None =>
+        SymmetricHashJoinStateManager.getStateStoreCheckpointIds(partition, getStateInfo.stateStoreCkptIds, hasOneStore)
+    }
+
   /** After the last row: removes what no row can match any more, and commits the state. */
-  private def commit(task: JoinTask, times: WorkTimes): Unit = {
+  private def commit(task: JoinTask, removal: JoinStateWatermarkPredicates, times: WorkTimes): Unit = {
     longMetric("allUpdatesTimeMs") += times.updatesMs
     longMetric("numRemovedStateRows") += task.removedByMatches
     longMetric("allRemovalsTimeMs") += times.outerRowsMs + timeTakenMs {
-      longMetric("numRemovedStateRows") += task.removeTheRest(stateWatermarkPredicates)
+      longMetric("numRemovedStateRows") += task.removeTheRest(removal)
     }
     longMetric("commitTimeMs") += timeTakenMs {
       task.commit(hasOneStore)
@@ -198,10 +217,14 @@ final class RealTimeJoinExec(
   // Since version 3, both sides are column families of one store.
   private def hasOneStore: Boolean = stateFormatVersion >= 3
 
+  override def takingOver(epoch: EpochTakeOver): SparkPlan = RealTimeJoinExec.of(this, left, right, Some(epoch))
+
   override protected def withNewChildrenInternal(
       newLeft: SparkPlan,
       newRight: SparkPlan): StreamingSymmetricHashJoinExec =
-    RealTimeJoinExec.of(this, newLeft, newRight)
+    RealTimeJoinExec.of(this, newLeft, newRight, takeOver)
+
+  override protected def otherCopyArgs: Seq[AnyRef] = Seq(takeOver)
 
   // Spark does not replace a node by one that is equal to it.
   override def canEqual(other: Any): Boolean = other.isInstanceOf[RealTimeJoinExec]
@@ -212,7 +235,11 @@ final class RealTimeJoinExec(
 object RealTimeJoinExec {
 
   /** The same join with other children. */
-  def of(join: StreamingSymmetricHashJoinExec, left: SparkPlan, right: SparkPlan): RealTimeJoinExec = {
+  def of(
+      join: StreamingSymmetricHashJoinExec,
+      left: SparkPlan,
+      right: SparkPlan,
+      takeOver: Option[EpochTakeOver] = None): RealTimeJoinExec = {
     val replaced = new RealTimeJoinExec(
       join.leftKeys,
       join.rightKeys,
@@ -225,7 +252,8 @@ object RealTimeJoinExec {
       join.stateFormatVersion,
       left,
       right,
-      join.outputMode)
+      join.outputMode,
+      takeOver)
     replaced.copyTagsFrom(join)
     replaced
   }

@@ -35,12 +35,14 @@ private[python] final class Batch(val entries: Array[PendingRow], val sentNanos:
  *
  * @param keepsRows true if rows are kept until their results arrive
  * @param onDone    called with the nanoseconds for which the worker was busy with a batch
+ * @param startsHeld true if all rows wait until [[release]]
  */
 private[python] final class Backlog(
     maxRowsPerBatch: Int,
     keepsRows: Boolean,
     onDone: Long => Unit,
-    nanoTime: () => Long = () => System.nanoTime()) {
+    nanoTime: () => Long = () => System.nanoTime(),
+    startsHeld: Boolean = false) {
   import Backlog._
 
   private val lock = new ReentrantLock
@@ -50,6 +52,8 @@ private[python] final class Backlog(
   private val inFlight = new ArrayDeque[Batch]
   private var owedRows = 0L
   private var owedBytes = 0L
+  private var held = startsHeld
+  private var heldSinceNanos = Option.empty[Long]
   private var sending = false
   private var closed = false
   private var allSent = false
@@ -59,6 +63,15 @@ private[python] final class Backlog(
   def add(entry: PendingRow): Unit = locked {
     waiting.addLast(entry)
     waitingBytes += entry.bytes
+    if (held && heldSinceNanos.isEmpty) {
+      heldSinceNanos = Some(nanoTime())
+    }
+  }
+
+  /** The worker can process rows now. */
+  def release(): Unit = locked {
+    held = false
+    changed.signalAll()
   }
 
   /** Waits while the backlog is full; true if it still is, and the caller has to send rows first. */
@@ -159,9 +172,10 @@ private[python] final class Backlog(
   /** The batch that the worker is busy with, if any. */
   def atWork: Option[Batch] = locked(Option(inFlight.peekFirst()))
 
-  /** How long the worker has been busy with its current batch. */
+  /** How long the worker has been busy with its current batch, or has let rows wait for its start. */
   def atWorkNanos: Long = locked {
-    if (holdsTooMany) nanoTime() - lastTakenNanos
+    if (held) heldSinceNanos.fold(0L)(nanoTime() - _)
+    else if (holdsTooMany) nanoTime() - lastTakenNanos
     else if (inFlight.isEmpty) 0
     else nanoTime() - math.max(inFlight.peekFirst().sentNanos, lastTakenNanos)
   }
@@ -175,7 +189,7 @@ private[python] final class Backlog(
   private def isFull: Boolean = waiting.size >= MaxWaitingRows || waitingBytes >= MaxWaitingBytes
 
   private def isClaimable: Boolean =
-    !sending && !waiting.isEmpty && !owesTooMany && (inFlight.isEmpty || isWorthASecond)
+    !held && !sending && !waiting.isEmpty && !owesTooMany && (inFlight.isEmpty || isWorthASecond)
 
   /**
    * Under load, a second batch in flight keeps the worker busy when it is done with the first. A few rows had better

@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.encoders.ExpressionEncoder
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.TransformWithStateInPySpark.UserFacingDataType
-import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
@@ -23,7 +23,7 @@ import org.apache.spark.sql.streaming.{OutputMode, TimeMode}
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch}
 import org.apache.spark.util.{CompletionIterator, SerializableConfiguration}
-import org.apache.spark.sql.tailrace.operators.state.IntraEpochWatermark
+import org.apache.spark.sql.tailrace.operators.state.{IntraEpochWatermark, OpensLate}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, UsesOrigins}
 
 /**
@@ -69,6 +69,7 @@ class RealTimeTransformWithStateExec(
       initialStateGroupingAttrs,
       initialStateSchema)
     with UsesOrigins {
+  import RealTimeTransformWithStateExec._
 
   override def nodeName: String = "RealTimeTransformWithState"
   override def requiredChildOrdering: Seq[Seq[SortOrder]] = children.map(_ => Nil)
@@ -133,6 +134,12 @@ class RealTimeTransformWithStateExec(
       stateStoreEncodingFormat,
       isRealTimeMode = true)
 
+  /** True if timers depend on the clock and not on a watermark. */
+  def firesTimersByClock: Boolean = timeMode == TimeMode.ProcessingTime()
+
+  /** Lets the timers of the epoch fire when all of its rows have been processed. Copies of the node keep it. */
+  def fireTimersAfterRows(): Unit = setTagValue(TimersAfterRows, ())
+
   private val function = functionExpr.asInstanceOf[PythonUDF]
   private val functions = Seq((ChainedPythonFunctions(Seq(function.func)), function.resultId.id))
   private val evalType = (userFacingDataType == UserFacingDataType.PANDAS, hasInitialState) match {
@@ -142,13 +149,15 @@ class RealTimeTransformWithStateExec(
     case (false, true) => PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_INIT_STATE_UDF
   }
   private val keySchema = StructType(groupingAttributes.map(key => StructField(key.name, key.dataType, key.nullable)))
-  private val keyEncoder = ExpressionEncoder(keySchema).resolveAndBind().asInstanceOf[ExpressionEncoder[Any]]
+  // Spark copies the node many times while it plans an epoch, and only the last copy runs.
+  private lazy val keyEncoder = ExpressionEncoder(keySchema).resolveAndBind().asInstanceOf[ExpressionEncoder[Any]]
   private val format = ArrowFormat.of(conf)
   private val limits = PythonLimits.of(conf, conf.arrowMaxRecordsPerBatch)
   private val jobArtifacts = JobArtifactSet.getCurrentJobArtifactState.map(_.uuid)
 
   override protected def doExecute(): RDD[InternalRow] = {
     metrics
+    keyEncoder
     validateStateStoreProvider(isStreaming)
     if (hasInitialState) withInitialState() else withoutInitialState()
   }
@@ -159,6 +168,7 @@ class RealTimeTransformWithStateExec(
 
   private def withoutInitialState(): RDD[InternalRow] = {
     val ((input, partitions), moving) = (IntraEpochWatermark.execute(child), withinEpoch)
+    val timersUpTo = onlyTimersUpTo
     input.mapPartitionsWithStateStore[InternalRow](
       getStateInfo,
       schemaForKeyRow,
@@ -168,7 +178,7 @@ class RealTimeTransformWithStateExec(
       Some(session.streams.stateStoreCoordinator),
       useColumnFamilies = true,
       useMultipleValuesPerKey = true) { (store: StateStore, rows: Iterator[InternalRow]) =>
-      process(store, rows, Iterator.empty, moving, partitions)
+      process(store, rows, Iterator.empty, moving, partitions, timersUpTo)
     }
   }
 
@@ -179,6 +189,7 @@ class RealTimeTransformWithStateExec(
     val storeConf = new StateStoreConf(session.sqlContext.sessionState.conf)
     val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
     val ((input, partitions), moving) = (IntraEpochWatermark.execute(child), withinEpoch)
+    val timersUpTo = onlyTimersUpTo
     input.stateStoreAwareZipPartitions(
       initial,
       getStateInfo,
@@ -195,19 +206,24 @@ class RealTimeTransformWithStateExec(
         useColumnFamilies = true,
         storeConf = storeConf,
         hadoopConf = hadoop.value.value)
-      process(store, rows, initialRows, moving, partitions)
+      process(store, rows, initialRows, moving, partitions, timersUpTo)
     }
   }
+
+  /** If timers fire after the rows: only those that were due when the epoch began, as in micro-batch. */
+  private def onlyTimersUpTo: Option[Long] =
+    if (getTagValue(TimersAfterRows).isDefined && firesTimersByClock) batchTimestampMs else None
 
   private def process(
       store: StateStore,
       rows: Iterator[InternalRow],
       initialRows: Iterator[InternalRow],
       moving: Option[IntraEpochWatermark],
-      partitions: Range): Iterator[InternalRow] = {
+      partitions: Range,
+      timersUpTo: Option[Long]): Iterator[InternalRow] = {
     val context = TaskContext.get()
     val watermark = watermarkOfTask(moving, partitions)
-    val timers = new TimerSchedule(timeMode, watermark)
+    val timers = new TimerSchedule(timeMode, watermark, timersUpTo)
     val handle = new TimerTrackingHandle(
       store,
       getStateInfo.queryRunId,
@@ -272,7 +288,8 @@ class RealTimeTransformWithStateExec(
       context,
       // The state is closed as soon as the task has failed.
       stopsInOrder = false,
-      ticks = timers)
+      ticks = timers,
+      awaitsState = () => isAwaited(store))
     // Stop the worker first: without its state it would log errors.
     val stopServer = handle.stopReaders
     handle.stopReaders = () => {
@@ -287,6 +304,11 @@ class RealTimeTransformWithStateExec(
       toUnsafe(row)
     }
     CompletionIterator[InternalRow, Iterator[InternalRow]](results, commit(store, handle))
+  }
+
+  private def isAwaited(store: StateStore): Boolean = store match {
+    case late: OpensLate => late.isBeingOpened
+    case _ => false
   }
 
   private def watermarkOfTask(moving: Option[IntraEpochWatermark], partitions: Range): ProcessorWatermark =
@@ -314,23 +336,6 @@ class RealTimeTransformWithStateExec(
   }
 }
 
-/**
- * The columns of a grouped input in Python's order: the keys that are not among the data, then the data.
- *
- * @param offsets in PySpark's encoding: their number, the number of keys, the indexes of the keys and those of the data
- */
-private final case class GroupedColumns(columns: Seq[Attribute], offsets: Array[Int]) {
-  def schema: StructType = DataTypeUtils.fromAttributes(columns)
-}
-
-private object GroupedColumns {
-
-  /** Spark puts the keys before the user's columns. */
-  def of(keys: Seq[Attribute], columns: Seq[Attribute]): GroupedColumns = {
-    val data = columns.drop(keys.length)
-    val all = keys.filterNot(key => data.exists(_.semanticEquals(key))) ++ data
-    val keyOffsets = keys.map(key => all.indexWhere(_.semanticEquals(key)))
-    val indexes = keyOffsets ++ (all.length - data.length until all.length)
-    GroupedColumns(all, (Seq(indexes.length + 1, keys.length) ++ indexes).toArray)
-  }
+private object RealTimeTransformWithStateExec {
+  private val TimersAfterRows = TreeNodeTag[Unit]("tailrace.timersAfterRows")
 }

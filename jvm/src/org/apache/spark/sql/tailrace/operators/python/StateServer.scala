@@ -12,7 +12,7 @@ import org.apache.arrow.vector.ipc.ArrowStreamWriter
 import org.apache.logging.log4j.Level
 import org.apache.logging.log4j.core.config.Configurator
 
-import org.apache.spark.TaskContext
+import org.apache.spark.{TaskContext, TaskKilledException}
 import org.apache.spark.api.python.ChainedPythonFunctions
 import org.apache.spark.internal.LogEntry
 import org.apache.spark.sql.Row
@@ -22,13 +22,13 @@ import org.apache.spark.sql.execution.python.streaming.{
   TransformWithStateInPySparkPythonBaseRunner, TransformWithStateInPySparkStateServer
 }
 import org.apache.spark.sql.execution.streaming.state.StateMessage.{
-  MapStateCall, StateResponseWithLongTypeVal, TimerRequest
+  HandleState, MapStateCall, StatefulProcessorCall, StateResponseWithLongTypeVal, TimerRequest
 }
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.tailrace.internals.{EngineClock, StateServerOutput}
 import org.apache.spark.sql.tailrace.operators.input.UninterruptibleJoin
-import org.apache.spark.sql.tailrace.operators.state.StateScans
+import org.apache.spark.sql.tailrace.operators.state.{EpochGivenUp, StateScans}
 
 /**
  * Runs a stateful processor and serves its state to the worker, with Spark's own state server in a thread of its own.
@@ -146,8 +146,18 @@ private final class LiveWatermarkStateServer(
 
   /** A worker that is killed breaks its connection. The exchange with the worker reports why, if there is a reason. */
   override protected def logError(entry: LogEntry, failure: Throwable): Unit = failure match {
-    case _: IOException => logDebug(entry, failure)
+    case _: IOException | _: TaskKilledException => logDebug(entry, failure)
     case _ => super.logError(entry, failure)
+  }
+
+  private[sql] override def handleStatefulProcessorCall(message: StatefulProcessorCall): Unit = {
+    super.handleStatefulProcessorCall(message)
+    if (message.hasSetHandleState && message.getSetHandleState.getState == HandleState.INITIALIZED) {
+      // The worker goes on meanwhile, to the point where it needs its state.
+      output.flush()
+      try handle.begin()
+      catch { case givenUp: EpochGivenUp => throw new InterruptedException(givenUp.getMessage) }
+    }
   }
 
   private[sql] override def handleTimerRequest(message: TimerRequest): Unit = {

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor.StatefulProcessorHandleImpl
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.streaming.TimeMode
-import org.apache.spark.sql.tailrace.operators.state.StateScans
+import org.apache.spark.sql.tailrace.operators.state.{OpensLate, StateScans}
 
 /**
  * Spark's own handle on a task's state, which uses Real-Time Mode's clock and reports timers to a [[TimerSchedule]].
@@ -42,6 +42,18 @@ private[python] final class TimerTrackingHandle(
   // If another thread still reads a scan when it is freed, the JVM crashes. Listeners run last in, first out: this one
   // runs before the scans are freed.
   context.addTaskCompletionListener[Unit](_ => stopReaders())
+
+  /**
+   * The processor has defined its variables. Waits for the state, if the epoch before still has it, and finds out which
+   * timers of earlier epochs are due. After that the worker gets its rows.
+   */
+  def begin(): Unit = {
+    store match {
+      case late: OpensLate => late.open()
+      case _ =>
+    }
+    timers.begin(expiredTimers(super.getExpiredTimers(Long.MaxValue, None)))
+  }
 
   override def registerTimer(expiryTimestampMs: Long): Unit = {
     super.registerTimer(expiryTimestampMs)

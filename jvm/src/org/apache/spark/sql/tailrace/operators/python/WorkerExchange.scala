@@ -30,7 +30,8 @@ import org.apache.spark.sql.tailrace.origin.CurrentRow
  * @param origins    what the input writes and what the output should write, if not the task's own
  * @param stopsInOrder true if the worker of a stopped task may finish what it has, so the next task finds it warm;
  *                     otherwise it is killed
- * @param ticks      when the worker gets an empty batch, on which it fires its timers
+ * @param ticks      when the worker gets an empty batch, on which it fires its timers; rows wait until this is known
+ * @param awaitsState true while the worker cannot go on because the epoch before still has its state
  * @param onBadRow   called for a row that the worker answers by its traceback, in the order of the results; without it
  *                   no worker may do so
  * @param closesWithTask true if the exchange is closed when the task ends; otherwise the caller closes it. Spark keeps
@@ -46,6 +47,7 @@ private[python] final class WorkerExchange(
     origins: Option[(CurrentRow, CurrentRow)] = None,
     stopsInOrder: Boolean = true,
     ticks: TimerTicks = TimerTicks.Never,
+    awaitsState: () => Boolean = () => false,
     onBadRow: (PendingRow, Throwable) => Unit = WorkerExchange.NoBadRows,
     closesWithTask: Boolean = true)
     extends Iterator[Answer]
@@ -67,7 +69,7 @@ private[python] final class WorkerExchange(
   private val counted = new CountingInput(new BufferedInputStream(channel, BufferBytes))
   private val in = new DataInputStream(counted)
   private val busyTime = if (inputRow.timed) TaskIdentity.ofThisTask().ofStage(Figure.Python, inputRow.stage) else null
-  private val backlog = new Backlog(limits.maxRowsPerBatch, keepsRows, onBatchDone)
+  private val backlog = new Backlog(limits.maxRowsPerBatch, keepsRows, onBatchDone, startsHeld = !ticks.hasBegun)
   private val errors = new ExchangeErrors(backlog, inputRow, connect, repeatable, limits, context)
   private val sentRows = Option.when(keepsRows)(new SentRows(backlog.settled))
   private val sender =
@@ -86,7 +88,12 @@ private[python] final class WorkerExchange(
     // What the worker uses may be closed as soon as the task has failed.
     context.addTaskFailureListener((_: TaskContext, _: Throwable) => close())
   }
-  ticks.whenEarlier(() => if (lifecycle.acceptsInput && !lifecycle.isStopping) channel.wakeReader())
+  private def wakeReader(): Unit = if (lifecycle.acceptsInput && !lifecycle.isStopping) channel.wakeReader()
+  ticks.whenEarlier(() => wakeReader())
+  ticks.whenBegun { () =>
+    backlog.release()
+    wakeReader()
+  }
   feeder.start()
 
   override def hasNext: Boolean = {
@@ -211,6 +218,9 @@ private[python] final class WorkerExchange(
 
   /** Counts only the time in which the worker was busy and the reader waited for it. */
   private def msUntilTimeout(): Long = {
+    if (awaitsState()) {
+      readingSinceNanos = System.nanoTime()
+    }
     val silentNanos = System.nanoTime() - math.max(readingSinceNanos, channel.lastReadNanos)
     limits.timeoutMs - NANOSECONDS.toMillis(math.min(backlog.atWorkNanos, silentNanos))
   }

@@ -12,7 +12,9 @@ import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.streaming.{OutputMode, StateOperatorProgress}
 import org.apache.spark.util.CompletionIterator
-import org.apache.spark.sql.tailrace.operators.state.{IntraEpochWatermark, StateScans}
+import org.apache.spark.sql.tailrace.operators.state.{
+  EpochTakeOver, IntraEpochWatermark, OpensLate, StateScans, TakesOverState
+}
 import org.apache.spark.sql.tailrace.origin.{CurrentRow, UsesOrigins}
 import org.apache.spark.sql.tailrace.plan.SessionStatus
 
@@ -25,7 +27,8 @@ import org.apache.spark.sql.tailrace.plan.SessionStatus
  * asks for the [[SessionStatus]]. In `append` only closed sessions are emitted. Sessions close at the end of an epoch,
  * or earlier by [[EarlyClosing]].
  *
- * @param merging how sessions are merged
+ * @param merging  how sessions are merged
+ * @param takeOver if the epoch is started ahead
  */
 final class RealTimeSessionsExec(
     keyWithoutSessionExpressions: Seq[Attribute],
@@ -36,7 +39,8 @@ final class RealTimeSessionsExec(
     eventTimeWatermarkForEviction: Option[Long],
     stateFormatVersion: Int,
     val merging: MergingSessionsExec,
-    child: SparkPlan)
+    child: SparkPlan,
+    val takeOver: Option[EpochTakeOver])
     extends SessionWindowStateStoreSaveExec(
       keyWithoutSessionExpressions,
       sessionExpression,
@@ -46,7 +50,8 @@ final class RealTimeSessionsExec(
       eventTimeWatermarkForEviction,
       stateFormatVersion,
       child)
-    with UsesOrigins {
+    with UsesOrigins
+    with TakesOverState {
 
   private val stateManager = StreamingSessionWindowStateManager.createStateManager(
     keyWithoutSessionExpressions,
@@ -83,9 +88,9 @@ final class RealTimeSessionsExec(
       store: StateStore,
       rows: Iterator[InternalRow]): Iterator[InternalRow] = {
     val window = new WindowColumn(sessionExpression, child.output)
-    val sessions = new TaskSessions(
+    lazy val sessions = new TaskSessions(
       store,
-      new StateScans(TaskContext.get()),
+      scansOf(store),
       stateManager,
       keyWithoutSessionExpressions,
       window,
@@ -99,18 +104,30 @@ final class RealTimeSessionsExec(
       emitsUpdates = outputMode.contains(Update),
       emitsClosed = outputMode.contains(Append) || statusColumn.isDefined,
       for (within <- early; time <- within.times.head)
-        yield new EarlyClosing(within.inTask(Seq(partitions)), time, current, window),
+        yield new EarlyClosing(within.inTask(Seq(partitions), takeOver), time, current, window),
       current,
       onLate = () => rowsLate += 1)
     val inTime = watermarkPredicateForDataForLateEvents.fold(rows)(applyRemovingRowsOlderThanWatermark(rows, _))
-    val isClosed = watermarkPredicateForDataForEviction.map(predicate => predicate.eval(_))
     CompletionIterator[InternalRow, Iterator[InternalRow]](
-      results.of(inTime.asInstanceOf[Iterator[UnsafeRow]], isClosed).map { row =>
+      results.of(inTime.asInstanceOf[Iterator[UnsafeRow]], isClosedAtEnd).map { row =>
         rowsOut += 1
         row
       },
       commit(store, sessions, results))
   }
+
+  /** The store must be open: a scan has a task context of its own, and is freed before the store is closed. */
+  private def scansOf(store: StateStore): StateScans = {
+    store match {
+      case late: OpensLate => late.open()
+      case _ =>
+    }
+    new StateScans(TaskContext.get())
+  }
+
+  // Asked when the input is over: in an epoch that is started ahead, the watermark is not known before.
+  private def isClosedAtEnd: Option[UnsafeRow => Boolean] =
+    watermarkPredicateForDataForEviction.map(predicate => predicate.eval(_))
 
   private def commit(store: StateStore, sessions: TaskSessions, results: SessionResults): Unit = {
     longMetric("allUpdatesTimeMs") += results.workedMs
@@ -139,8 +156,10 @@ final class RealTimeSessionsExec(
       newNumRowsRemoved = progress.numRowsRemoved)
   }
 
+  override def takingOver(epoch: EpochTakeOver): SparkPlan = RealTimeSessionsExec.of(this, merging, child, Some(epoch))
+
   override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan =
-    RealTimeSessionsExec.of(this, merging, newChild)
+    RealTimeSessionsExec.of(this, merging, newChild, takeOver)
 
   // Spark does not replace a node by one that is equal to it.
   override def canEqual(other: Any): Boolean = other.isInstanceOf[RealTimeSessionsExec]
@@ -151,7 +170,11 @@ final class RealTimeSessionsExec(
 object RealTimeSessionsExec {
 
   /** The same operator with another child. */
-  def of(save: SessionWindowStateStoreSaveExec, merging: MergingSessionsExec, rows: SparkPlan): RealTimeSessionsExec = {
+  def of(
+      save: SessionWindowStateStoreSaveExec,
+      merging: MergingSessionsExec,
+      rows: SparkPlan,
+      takeOver: Option[EpochTakeOver] = None): RealTimeSessionsExec = {
     val replaced = new RealTimeSessionsExec(
       save.keyWithoutSessionExpressions,
       save.sessionExpression,
@@ -161,7 +184,8 @@ object RealTimeSessionsExec {
       save.eventTimeWatermarkForEviction,
       save.stateFormatVersion,
       merging,
-      rows)
+      rows,
+      takeOver)
     replaced.copyTagsFrom(save)
     replaced
   }

@@ -9,10 +9,11 @@ import org.apache.spark.sql.tailrace.origin.CurrentRow
  * The results of a task. The session of a row has the row's origin. Closed sessions have none, whichever row closed
  * them.
  *
- * @param early closes sessions before the input ends
+ * @param sessions evaluated with the first row
+ * @param early    closes sessions before the input ends
  */
 private[session] final class SessionResults(
-    sessions: TaskSessions,
+    sessions: => TaskSessions,
     emitsUpdates: Boolean,
     emitsClosed: Boolean,
     early: Option[EarlyClosing],
@@ -22,8 +23,8 @@ private[session] final class SessionResults(
 
   def workedMs: Long = NANOSECONDS.toMillis(workedNanos)
 
-  /** @param isClosed which sessions are closed at the end of the input */
-  def of(rows: Iterator[UnsafeRow], isClosed: Option[UnsafeRow => Boolean]): Iterator[UnsafeRow] = {
+  /** @param isClosed which sessions are closed at the end of the input; evaluated there */
+  def of(rows: Iterator[UnsafeRow], isClosed: => Option[UnsafeRow => Boolean]): Iterator[UnsafeRow] = {
     lazy val closed = {
       current.forget()
       isClosed.fold(Iterator.empty[UnsafeRow])(close)

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, BasePredicate, InterpretedPredicate, Literal}
 import org.apache.spark.sql.catalyst.expressions.BindReferences.bindReference
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.datasources.v2.LowLatencyClock
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.{EventTimeWatermarkExec, WatermarkSupport}
 import org.apache.spark.sql.internal.SQLConf
@@ -41,14 +42,19 @@ private[tailrace] object EventTime {
  */
 private[tailrace] final case class IntraEpochWatermark(times: Seq[Option[EventTime]], idleAfterMs: Long) {
 
-  /** @param partitions by input, the indices of the source partitions that it reads */
-  def inTask(partitions: Seq[Range]): MovingWatermark = {
+  /**
+   * @param partitions by input, the indices of the source partitions that it reads
+   * @param takeOver   if the task is built before its epoch begins
+   */
+  def inTask(partitions: Seq[Range], takeOver: Option[EpochTakeOver] = None): MovingWatermark = {
     val all = partitions.map(_.end).max
     val delays = Array.fill(all)(Option.empty[Long])
     for ((range, time) <- partitions.zip(times); partition <- range) {
       delays(partition) = time.map(_.delayMs)
     }
-    new MovingWatermark(new TaskWatermark(delays.toIndexedSeq, idleAfterMs))
+    // No partition counts as silent before the epoch begins.
+    val beginsAtMs = takeOver.map(_.beginsAtMs).foldLeft(LowLatencyClock.getClock.getTimeMillis())(math.max)
+    new MovingWatermark(new TaskWatermark(delays.toIndexedSeq, idleAfterMs, beginsAtMs))
   }
 }
 

@@ -12,7 +12,7 @@ private[tailrace] final class MovingWatermark(watermark: TaskWatermark) {
   import MovingWatermark._
 
   private var reached = Long.MinValue
-  private var began = now()
+  private var began = watermark.beginsAtMs
   private var nextStep = began + MinIntervalMs
 
   /** The watermark of the last step; `Long.MinValue` if there was none. */

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.tailrace.operators.state
 
-import java.util.Properties
-
 import org.apache.spark.{TaskContext, TaskContextImpl}
 
 /**
@@ -20,11 +18,8 @@ final class StateScans(task: TaskContext) {
   /** Runs `body`. The scans that it starts can be read until the next call. */
   def apply[T](body: => T): T = {
     end()
-    open = contextOfScan()
-    val before = TaskContext.get()
-    TaskContext.setTaskContext(open)
-    try body
-    finally TaskContext.setTaskContext(before)
+    open = TaskPart.of(task)
+    TaskPart.in(open)(body)
   }
 
   /** Frees the last scan. */
@@ -35,18 +30,4 @@ final class StateScans(task: TaskContext) {
       ended.markTaskCompleted(None)
     }
   }
-
-  private def contextOfScan(): TaskContextImpl = new TaskContextImpl(
-    task.stageId(),
-    task.stageAttemptNumber(),
-    task.partitionId(),
-    task.taskAttemptId(),
-    task.attemptNumber(),
-    task.numPartitions(),
-    task.taskMemoryManager(),
-    new Properties,
-    metricsSystem = null,
-    task.taskMetrics(),
-    task.cpuAmount(),
-    task.resources())
 }

@@ -17,19 +17,23 @@ import org.apache.spark.sql.execution.datasources.v2.LowLatencyClock
  *
  * @param delaysMs    by source partition, how late a row may be; none for partitions that are ignored
  * @param idleAfterMs how long to wait for a silent partition
+ * @param beginsAtMs  when the first row can come
  */
-private[tailrace] final class TaskWatermark(delaysMs: IndexedSeq[Option[Long]], idleAfterMs: Long) {
+private[tailrace] final class TaskWatermark(
+    delaysMs: IndexedSeq[Option[Long]],
+    idleAfterMs: Long,
+    val beginsAtMs: Long = LowLatencyClock.getClock.getTimeMillis()) {
   private val partitions = delaysMs.indices.filter(delaysMs(_).isDefined).toArray
   private val delays = delaysMs.map(_.getOrElse(0L)).toArray
   private val newest = new Array[Long](delays.length)
   Arrays.fill(newest, Long.MinValue)
   private val lastRowAt = new Array[Long](delays.length)
-  private var newestRowAt = LowLatencyClock.getClock.getTimeMillis()
-  Arrays.fill(lastRowAt, newestRowAt)
+  Arrays.fill(lastRowAt, beginsAtMs)
+  private var lastToSpeak = -1
 
   def observe(partition: Int, eventTimeMs: Long, atMs: Long): Unit = if (delaysMs(partition).isDefined) {
     lastRowAt(partition) = atMs
-    newestRowAt = atMs
+    lastToSpeak = partition
     if (eventTimeMs > newest(partition)) {
       newest(partition) = eventTimeMs
     }
@@ -40,7 +44,7 @@ private[tailrace] final class TaskWatermark(delaysMs: IndexedSeq[Option[Long]], 
     var (slowest, isKnown) = (Long.MaxValue, true)
     partitions.foreach { partition =>
       // The partition of the last row counts even if all are idle: the result must not depend on when it is asked for.
-      if (now - lastRowAt(partition) < idleAfterMs || lastRowAt(partition) == newestRowAt) {
+      if (now - lastRowAt(partition) < idleAfterMs || partition == lastToSpeak) {
         isKnown &&= newest(partition) != Long.MinValue
         slowest = math.min(slowest, newest(partition) - delays(partition))
       }

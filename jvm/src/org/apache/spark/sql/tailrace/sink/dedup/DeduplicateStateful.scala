@@ -24,12 +24,20 @@ import org.apache.spark.sql.tailrace.origin.{RowId, SourcePartition}
  * If no such row is expected any more, only records after all of those count. Otherwise a consumer would have to wait
  * for the end of the epoch to see the row as the latest.
  *
+ * A replay reads in seconds what took minutes, so the next record of the key may arrive before the timer fires, and the
+ * processor may make of that record what the timer made before. So a row of a record is also recognized by a row that
+ * time has made in the same epoch and that has the same content. The ordinals of the record's other rows change with
+ * that, so they are not compared.
+ *
  * @param written what the output holds of the epoch
  * @param task    this task: it replays what it wrote in earlier attempts
+ * @param epoch   the epoch that is written
  */
-final class DeduplicateStateful[C <: Candidate](written: WrittenRows, task: Int) extends Deduplicator[C] {
-  private val histories = written.historiesOf(task).map { case (key, records) => key -> new KeyHistory[C](records) }
-  private lazy val withoutKey = new UnorderedRows(written.byTask(task))
+final class DeduplicateStateful[C <: Candidate](written: WrittenRows, task: Int, epoch: Long) extends Deduplicator[C] {
+  private val byTime = RecordId(SourcePartition.madeByTime(task), RowId.madeByTime(epoch))
+  private val histories =
+    written.historiesOf(task).map { case (key, records) => key -> new KeyHistory[C](records, byTime) }
+  private lazy val withoutKey = new UnorderedRows(written.byTask(task), byTime)
   private lazy val newestOffsets = written.newestOffsetsOf(task)
   private var offered = 0L
 
@@ -71,17 +79,30 @@ final class DeduplicateStateful[C <: Candidate](written: WrittenRows, task: Int)
   }
 }
 
-/** The records of a key in the order of the topic, and how far a replay has got in them. */
-private[dedup] final class KeyHistory[C <: Candidate](records: Array[WrittenRow]) {
+/** What a row was made from: a record on its way through the shuffles, or the time of an epoch. */
+private final case class RecordId(source: SourcePartition, offset: Long, path: Long)
+
+private object RecordId {
+  def apply(source: SourcePartition, row: RowId): RecordId = RecordId(source, row.offset, row.path)
+  def of(candidate: Candidate): RecordId = RecordId(candidate.source, candidate.row)
+  def of(written: WrittenRow): RecordId = RecordId(written.source, written.row)
+}
+
+/**
+ * The records of a key in the order of the topic, and how far a replay has got in them.
+ *
+ * @param byTime of rows that time has made in the epoch
+ */
+private[dedup] final class KeyHistory[C <: Candidate](records: Array[WrittenRow], byTime: RecordId) {
   private var next = 0
   private var diverged = false
   private var lastDropped: Option[(C, Long)] = None
   // Not needed as long as the rows come in the order of the records.
   private lazy val positions = {
-    val found = mutable.HashMap.empty[(SourcePartition, RowId, Long), mutable.ArrayBuffer[Int]]
+    val found = mutable.HashMap.empty[(RecordId, Long), mutable.ArrayBuffer[Int]]
     records.indices.foreach { position =>
       val record = records(position)
-      found.getOrElseUpdate((record.source, record.row, record.contentHash), mutable.ArrayBuffer.empty) += position
+      found.getOrElseUpdate((RecordId.of(record), record.contentHash), mutable.ArrayBuffer.empty) += position
     }
     found
   }
@@ -102,46 +123,58 @@ private[dedup] final class KeyHistory[C <: Candidate](records: Array[WrittenRow]
   def advance(candidate: C): Boolean = {
     val found =
       if (isAtEnd) None
-      else if (candidate.isMadeByTime && !candidate.expectsOthers) firstFrom(math.max(next, timeTail), candidate)
-      else if (records(next).isSame(candidate)) Some(next)
-      else firstFrom(next, candidate)
+      else if (candidate.isMadeByTime) {
+        firstFrom(if (candidate.expectsOthers) next else math.max(next, timeTail), RecordId.of(candidate), candidate)
+      } else if (isSame(records(next), candidate)) Some(next)
+      else firstFrom(next, RecordId.of(candidate), candidate).orElse(firstFrom(next, byTime, candidate))
     found.foreach(position => next = position + 1)
     found.isDefined
   }
 
-  private def firstFrom(start: Int, candidate: C): Option[Int] =
-    positions.get((candidate.source, candidate.row, candidate.contentHash)).flatMap { equal =>
+  private def firstFrom(start: Int, from: RecordId, candidate: C): Option[Int] =
+    positions.get((from, candidate.contentHash)).flatMap { equal =>
       equal.search(start) match {
         case InsertionPoint(behind) => equal.lift(behind)
         case _ => Some(start)
       }
     }
 
+  private def isSame(record: WrittenRow, candidate: C): Boolean =
+    record.contentHash == candidate.contentHash && RecordId.of(record) == RecordId.of(candidate)
+
+  /** True if a consumer who reads the record as the last one of the key knows the row. */
+  private def stands(record: WrittenRow, candidate: C): Boolean =
+    isSame(record, candidate) ||
+      (record.contentHash == candidate.contentHash && RecordId.of(record) == byTime && !candidate.isMadeByTime)
+
   /** @param order the row's number among all rows of the task */
   def dropped(candidate: C, order: Long): Unit = lastDropped = Some((candidate, order))
 
   /** The key's last row, if the output holds something else after it. */
   def takeStale(): Option[(C, Long)] = {
-    val stale = if (diverged || isAtEnd) None else lastDropped.filterNot(last => records.last.isSame(last._1))
+    val stale = if (diverged || isAtEnd) None else lastDropped.filterNot(last => stands(records.last, last._1))
     lastDropped = None
     stale
   }
 }
 
 /** Records whose order does not count. */
-private[dedup] final class UnorderedRows(records: Iterator[WrittenRow]) {
+private[dedup] final class UnorderedRows(records: Iterator[WrittenRow], byTime: RecordId) {
   private val versions = mutable.HashSet.empty[(SourcePartition, RowId)]
-  private val left = mutable.HashMap.empty[(SourcePartition, RowId, Long), Int]
+  private val left = mutable.HashMap.empty[(RecordId, Long), Int]
   records.foreach { record =>
     versions += ((record.source, record.row))
-    left.updateWith((record.source, record.row, record.contentHash))(count => Some(count.getOrElse(0) + 1))
+    left.updateWith((RecordId.of(record), record.contentHash))(count => Some(count.getOrElse(0) + 1))
   }
 
   def hasVersionOf(candidate: Candidate): Boolean = versions((candidate.source, candidate.row))
 
   /** Takes a record that equals the row; false if none is left. */
-  def take(candidate: Candidate): Boolean = {
-    val row = (candidate.source, candidate.row, candidate.contentHash)
+  def take(candidate: Candidate): Boolean =
+    takeFrom(RecordId.of(candidate), candidate) || (!candidate.isMadeByTime && takeFrom(byTime, candidate))
+
+  private def takeFrom(from: RecordId, candidate: Candidate): Boolean = {
+    val row = (from, candidate.contentHash)
     val isLeft = left.getOrElse(row, 0) > 0
     if (isLeft) {
       left.updateWith(row)(_.map(_ - 1))

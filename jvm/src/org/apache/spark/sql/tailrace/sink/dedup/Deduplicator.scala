@@ -107,11 +107,12 @@ object Deduplicator {
       strategy: DeduplicationStrategy,
       written: WrittenRows,
       task: Int,
+      epoch: Long,
       isSameQuery: Boolean): Deduplicator[C] = strategy match {
     case _ if written.isEmpty => new NoDeduplication
     case DeduplicationStrategy.StatelessByOrigin(isOrdered) =>
       new DeduplicateStateless(written, isOrdered, isSameQuery)
-    case _ => new DeduplicateStateful(written, task)
+    case _ => new DeduplicateStateful(written, task, epoch)
   }
 }
 

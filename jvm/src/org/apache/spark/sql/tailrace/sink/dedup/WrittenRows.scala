@@ -19,19 +19,14 @@ final case class WrittenRow(
     keyHash: Long,
     contentHash: Long,
     contentId: Option[ContentId],
-    at: OutputPosition) {
-
-  /** True if the candidate is this row, with this content. */
-  def isSame(candidate: Candidate): Boolean =
-    contentHash == candidate.contentHash && row == candidate.row && source == candidate.source
-}
+    at: OutputPosition)
 
 /**
  * The records of the open epoch that a read-back found in the output, in the order in which each task wrote them. Built
  * on the driver, or by a task that is retried; read by tasks.
  */
 final class WrittenRows(rows: Seq[WrittenRow]) extends Serializable {
-  private val ordered = rows.sortBy(row => (row.mark.attempt, row.mark.sequence)).toArray
+  private val ordered = WrittenRows.inOrderOfWriting(rows).toArray
 
   def isEmpty: Boolean = ordered.isEmpty
   def length: Int = ordered.length
@@ -69,8 +64,11 @@ final class WrittenRows(rows: Seq[WrittenRow]) extends Serializable {
 object WrittenRows {
   val none: WrittenRows = new WrittenRows(Nil)
 
-  /** By key, the rows in the order of the topic. */
-  private[dedup] def histories(rows: Iterator[WrittenRow]): Map[Long, Array[WrittenRow]] =
+  private[sink] def inOrderOfWriting(rows: Seq[WrittenRow]): Seq[WrittenRow] =
+    rows.sortBy(row => (row.mark.attempt, row.mark.sequence))
+
+  /** By key, the rows in the order of the topic. They are given in the order of writing. */
+  private[sink] def histories(rows: Iterator[WrittenRow]): Map[Long, Array[WrittenRow]] =
     rows.toArray.groupBy(_.keyHash).map { case (key, ofKey) => key -> inTopicOrder(ofKey) }
 
   /**

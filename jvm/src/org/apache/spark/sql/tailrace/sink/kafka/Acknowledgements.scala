@@ -7,12 +7,13 @@ import scala.collection.mutable
 
 import org.apache.kafka.clients.producer.{Callback, RecordMetadata}
 
+import org.apache.spark.sql.tailrace.internals.kafka.{KafkaRefusals, Wanted}
 import org.apache.spark.sql.tailrace.origin.SourcePosition
 
 import tailrace.TailraceException
 
 /** Collects the brokers' answers for a task. The producer's thread adds them, the task's thread asks for them. */
-private[kafka] final class Acknowledgements {
+private[kafka] final class Acknowledgements(settings: Map[String, String]) {
   @volatile private var hasFailed = false
   private val inFlight = new AtomicLong
   private val failures = mutable.Queue.empty[(SourcePosition, Exception)]
@@ -77,7 +78,11 @@ private[kafka] final class Acknowledgements {
     hasFailed = true
   }
 
-  private def notWritten(position: SourcePosition, reason: Exception): Throwable = new TailraceException(
+  private def notWritten(position: SourcePosition, reason: Exception): Throwable =
+    KafkaRefusals.of(reason, settings, Wanted("topic", "", "Write")).fold[Throwable](rejected(position, reason))(
+      _.error(reason))
+
+  private def rejected(position: SourcePosition, reason: Exception): Throwable = new TailraceException(
     "TAILRACE_RECORD_NOT_WRITTEN",
     s"Kafka rejected a row made from ${SourcePosition.describe(Seq(position))}: ${reason.getMessage}",
     "check that the brokers are up and that the topic accepts records of this size; the next run writes the row again.")

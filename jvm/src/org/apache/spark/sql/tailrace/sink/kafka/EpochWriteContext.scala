@@ -43,13 +43,15 @@ final case class OutputSettings(
  * @param compactedTopics output topics that Kafka compacts
  * @param isSameQuery     false if another query may have written some of these rows: a row with another content is then
  *                        a new one
+ * @param takesOver       true if the tasks start while the epoch before is still being written
  */
 final case class ReplayContext(
     strategy: DeduplicationStrategy,
     rows: Option[Broadcast[WrittenRows]],
     matches: Option[Broadcast[MatchesByTask]],
     compactedTopics: Set[String],
-    isSameQuery: Boolean)
+    isSameQuery: Boolean,
+    takesOver: Boolean)
 
 /**
  * Where and how the query's output is read back.
@@ -78,7 +80,7 @@ final case class EpochWriteContext(
     new ExactlyOnceWriter(this, partition, epoch)
 
   /** Chosen once per task. If the task is retried, this reads back what its earlier attempts wrote. */
-  def deduplicator[C <: Candidate](task: Int, taskAttempt: Int): Deduplicator[C] =
+  def deduplicator[C <: Candidate](task: Int, epoch: Long, taskAttempt: Int): Deduplicator[C] =
     if (replay.strategy == DeduplicationStrategy.ByContent) {
       if (taskAttempt > 0) {
         // Spark retries no task behind a shuffle, and there is one before any join. A new run reads back instead.
@@ -86,12 +88,14 @@ final case class EpochWriteContext(
       }
       new DeduplicateByContent(replay.matches.fold(Seq.empty[ContentId])(_.value.of(task)))
     } else {
-      Deduplicator.byOrigin(replay.strategy, writtenRows(task, taskAttempt), task, replay.isSameQuery)
+      Deduplicator.byOrigin(replay.strategy, writtenRows(task, taskAttempt), task, epoch, replay.isSameQuery)
     }
 
   private def writtenRows(task: Int, taskAttempt: Int): WrittenRows = {
     val ofOlderRuns = replay.rows.fold(WrittenRows.none)(_.value)
     if (taskAttempt == 0) ofOlderRuns
+    // The output also has rows of the epoch before, and which of them are this epoch's is not known yet.
+    else if (replay.takesOver) throw new IllegalStateException("a task that takes over cannot be retried")
     else {
       val late = if (output.options.isTransactional) LateRecords.none else LateRecords.ofTask(task)
       val reader = new OutputReadBack(output.options, readBack.readCommitted)

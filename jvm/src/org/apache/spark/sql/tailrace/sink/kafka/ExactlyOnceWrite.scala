@@ -12,7 +12,7 @@ import org.apache.spark.sql.tailrace.sink.{ExactlyOnceSink, PreparedSink, SinkCo
 import org.apache.spark.sql.tailrace.sink.dedup.{DeduplicationStrategy, WrittenRows}
 import org.apache.spark.sql.tailrace.sink.identity.{NoRowIdentity, PlanIdentity, QueryFingerprint}
 import org.apache.spark.sql.tailrace.sink.kafka.Offsets.NoOutput
-import org.apache.spark.sql.tailrace.sink.replay.{QueriesOfEpoch, ReadableRecords, UnreplayedMatches}
+import org.apache.spark.sql.tailrace.sink.replay.{OpenEpochRows, QueriesOfEpoch, ReadableRecords, UnreplayedMatches}
 import org.apache.spark.sql.tailrace.sink.replay.SourceOffsets.{NoSource, SourceOffsets}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
@@ -41,21 +41,35 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     val starts = SourceScans.startsIn(epoch.plan)
     val sinkRun = SinkRuns.getOrStart(epoch.run)(start(epoch, starts, identity.strategy))
     sinkRun.startEpoch(epoch.epoch, starts, readBackAgain(sinkRun))
-    prepared = Some(Prepared(sinkRun, epoch.run, identity.strategy, epoch.onError))
+    prepared = Some(Prepared(sinkRun, epoch.run, identity.strategy, epoch.onError, takesOver = false))
     // Another query may never make the rows that would be waited for.
     val keepsOrder = identity.strategy == DeduplicationStrategy.StatefulByOrigin &&
       identity.hasStateInLastStageOnly && sinkRun.queries.isSame
     PreparedSink(if (keepsOrder) sinkRun.rowsToReplay(starts) else None, sinkRun.replayUntil)
   }
 
+  override def reasonAgainstOverlap: Option[String] =
+    if (options.isTransactional) Some(s"the sink ${TailraceKafka.Format} writes in transactions")
+    else prepared.flatMap(_.sinkRun.reasonAgainstOverlap)
+
+  override def prepareAhead(epoch: SinkEpoch): Unit = {
+    val sinkRun = SinkRuns.of(epoch.run).getOrElse(throw new IllegalStateException("the run has ended"))
+    val reader = new OutputReadBack(options, readCommitted = false)
+    val topics = sinkRun.log.topicStarts.keys
+    // Looked at before any task of this epoch can write: what the next run reads back must begin before its first row.
+    sinkRun.beginsAhead(epoch.epoch, topics.map(topic => topic -> reader.endOffsets(topic)).toMap)
+    prepared =
+      Some(Prepared(sinkRun, epoch.run, new PlanIdentity(epoch.plan).strategy, epoch.onError, takesOver = true))
+  }
+
   private def readBackAgain(sinkRun: SinkRun): WrittenRows = {
     val reader = new OutputReadBack(options, sinkRun.readBack.readCommitted)
     val starts = sinkRun.log.startOffsets(sinkRun.readBack.starts)
     val own = new OwnRecords(query, sinkRun.readBack.secret, byContent = false)
-    new WrittenRows(reader.readSince(starts, own, LateRecords.none).rows)
+    new WrittenRows(sinkRun.openAtStart.rowsAmong(reader.readSince(starts, own, LateRecords.none).rows))
   }
 
-  override def runEnded(run: String): Unit = SinkRuns.close(run)
+  override def runEnded(run: String): Unit = SinkRuns.end(run)
 
   /** In the first epoch of a run: fences older writers and reads back what they have written. */
   private def start(first: SinkEpoch, starts: SourceOffsets, strategy: DeduplicationStrategy): SinkRun = {
@@ -83,7 +97,8 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
     val byContent = strategy == DeduplicationStrategy.ByContent
     val secret = log.secret()
     val readBack = reader.readSince(outputStarts, new OwnRecords(query, secret, byContent), late)
-    val rows = new WrittenRows(readBack.rows)
+    val openEpoch = OpenEpochRows(epoch, starts)
+    val rows = new WrittenRows(openEpoch.rowsAmong(readBack.rows))
     logInfo(s"Read back ${rows.length} rows of epoch $epoch in ${(System.nanoTime() - startedAt) / 1000000} ms")
     lazy val readable = ReadableRecords(starts, SourceEnds.of(plan))
     // Without what was committed, such as a late record, and without what no source of the query holds any more.
@@ -119,6 +134,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
       readBack.ends,
       topicIds,
       queries,
+      openEpoch,
       if (byContent) WrittenRows.none else rows,
       if (byContent) NoSource else new WrittenRows(toReplay).lastOffsets,
       matches)
@@ -141,7 +157,7 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
   }
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
-    val Prepared(sinkRun, run, strategy, onError) = prepared.getOrElse(
+    val Prepared(sinkRun, run, strategy, onError, takesOver) = prepared.getOrElse(
       throw NoRowIdentity.ofUntrackedRows(TailraceKafka.Format).error)
     if (options.isTransactional) {
       sinkRun.log.addTransactionalWriters(info.numPartitions())
@@ -154,21 +170,22 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
         sinkRun.rows,
         sinkRun.matches.broadcast,
         sinkRun.compactedTopics,
-        isSameQuery = sinkRun.rows.isEmpty || sinkRun.queries.isSame),
+        isSameQuery = sinkRun.rows.isEmpty || sinkRun.queries.isSame,
+        takesOver),
       sinkRun.readBack)
   }
 
   override def useCommitCoordinator(): Boolean = false
 
   override def commit(epoch: Long, messages: Array[WriterCommitMessage]): Unit =
-    prepared.foreach { case Prepared(sinkRun, _, _, _) =>
+    prepared.foreach { case Prepared(sinkRun, _, _, _, _) =>
       val commits = messages.toSeq.collect { case commit: TaskCommit => commit }
       if (commits.exists(_.isRetry)) {
         // The epoch may have ended before the retry got as far as the failed attempt: the next epoch replays the rest.
         val rows = readBackAgain(sinkRun)
         sinkRun.replaceRows(rows, until = rows.lastOffsets)
       }
-      sinkRun.commitEpoch(commits)
+      sinkRun.commitEpoch(epoch, commits)
       sinkRun.log.commitEpoch(epoch, sinkRun.epochEnd)
       sinkRun.log.purgeBefore(epoch - KeptEpochs)
       report(commits.map(_.counts).foldLeft(SinkCounts.none)(_ + _))
@@ -180,11 +197,13 @@ final class ExactlyOnceWrite(options: SinkOptions, schema: StructType, query: St
 }
 
 object ExactlyOnceWrite {
+  /** @param takesOver true if the tasks of the epoch start while the epoch before is running */
   private final case class Prepared(
       sinkRun: SinkRun,
       run: String,
       strategy: DeduplicationStrategy,
-      onError: ErrorPolicy)
+      onError: ErrorPolicy,
+      takesOver: Boolean)
 
   // More than Spark keeps of its own logs by default.
   private val KeptEpochs = 200

@@ -14,8 +14,8 @@ import org.apache.spark.sql.tailrace.errors.BadRecordHandler
 import org.apache.spark.sql.tailrace.metrics.ReportsAcknowledgements
 import org.apache.spark.sql.tailrace.internals.kafka.{KafkaErrors, Producers}
 import org.apache.spark.sql.tailrace.internals.kafka.Producers.Producer
-import org.apache.spark.sql.tailrace.origin.{CurrentRow, Ordinals, RowId, SourcePartition}
-import org.apache.spark.sql.tailrace.sink.SinkCounts
+import org.apache.spark.sql.tailrace.origin.{CurrentRow, RowId, SourcePartition}
+import org.apache.spark.sql.tailrace.sink.{RowIds, SinkCounts}
 import org.apache.spark.sql.tailrace.sink.dedup._
 
 /**
@@ -42,9 +42,9 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int, epochId: Long
   private val options = epoch.output.options
   private val columns = new RecordColumns(epoch.output.schema, options.topic)
   private val current = CurrentRow.ofThisTask()
-  private val ordinals = new Ordinals(current)
+  private val ids = new RowIds(current, task, epochId)
   private val topicStarts = new TopicStarts(epoch)
-  private val acknowledgements = new Acknowledgements
+  private val acknowledgements = new Acknowledgements(options.kafka)
   private val badRecords = new BadRecordHandler(epoch.output.onError)
   private val hasContentId = epoch.replay.strategy == DeduplicationStrategy.ByContent
   private val digest = new ContentDigest
@@ -73,9 +73,7 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int, epochId: Long
     }
   private val transactions = options.transactionMs.map(new Transactions(producer, _, transactionalId)).orNull
 
-  // Over all attempts of the task, later records have higher numbers.
-  private var sequence = taskAttempt.toLong << AttemptShift
-  private var madeByTime = 0L
+  private val sequence = WriteSequences.acquire(epoch.identity.run, task, taskAttempt)
   private var isClosed = false
 
   private def newDeduplicator(): Deduplicator[OutgoingRow] = {
@@ -84,7 +82,7 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int, epochId: Long
       throw new IllegalStateException("a newer run of the query writes to the topic")
     }
     // Only now: the producers of older attempts are fenced, so a read-back sees everything that they wrote.
-    epoch.deduplicator[OutgoingRow](task, taskAttempt)
+    epoch.deduplicator[OutgoingRow](task, epochId, taskAttempt)
   }
 
   /** Called for the next row that is sent, and only for that one. */
@@ -93,22 +91,12 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int, epochId: Long
   override def write(row: InternalRow): Unit = {
     handleFailures()
     val record = columns.of(row)
-    val isOfRecord = current.partitionIndex >= 0 && current.offset >= 0
-    val outgoing =
-      if (isOfRecord) {
-        val id = RowId(current.offset, current.path, ordinals.next())
-        new OutgoingRow(current.partitions(current.partitionIndex), id, record)
-      } else {
-        madeByTime += 1
-        new OutgoingRow(SourcePartition.madeByTime(task), RowId.madeByTime(epochId), record)
-      }
-    deduplicator.offer(outgoing).foreach(settle)
+    deduplicator.offer(ids.ofNext(new OutgoingRow(_, _, record))).foreach(settle)
   }
 
   private def settle(decided: Decided[OutgoingRow]): Unit = if (decided.decision != Decision.Drop) {
     val row = decided.candidate
-    val mark = WriterMark(epoch.identity.query, epoch.identity.attempt, task, sequence)
-    sequence += 1
+    val mark = WriterMark(epoch.identity.query, epoch.identity.attempt, task, sequence.getAndIncrement())
     val id = row.row.copy(ordinal = decided.ordinal)
     val identity = Array(RowHeaders.source(row.source, id.offset), RowHeaders.row(row.source, id, mark))
     val content = if (hasContentId) Array(RowHeaders.content(row.contentId)) else NoHeaders
@@ -148,9 +136,10 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int, epochId: Long
     if (transactions != null) transactions.finish() else producer.flush()
     handleFailures()
     isClosed = true
+    WriteSequences.release(epoch.identity.run, task)
     if (transactions != null) Producers.keep(transactionalId, epoch.identity.run, producer)
     else Producers.release(producer)
-    val counts = SinkCounts(deduplicator.dropped, deduplicator.corrected, madeByTime)
+    val counts = SinkCounts(deduplicator.dropped, deduplicator.corrected, ids.madeByTime)
     TaskCommit(task, executor, acknowledgements.ends, counts, isRetry = taskAttempt > 0, deduplicator.notReplayed)
   }
 
@@ -158,6 +147,7 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int, epochId: Long
 
   override def close(): Unit = if (!isClosed) {
     isClosed = true
+    WriteSequences.release(epoch.identity.run, task)
     if (transactions != null) {
       transactions.abandon()
       giveBackProducer()
@@ -190,8 +180,6 @@ final class ExactlyOnceWriter(epoch: EpochWriteContext, task: Int, epochId: Long
 }
 
 private object ExactlyOnceWriter {
-  // An attempt writes fewer than 2^40 records in an epoch.
-  private val AttemptShift = 40
   private val NoHeaders = Array.empty[Header]
   private val SettleMs = 10000L
 }

@@ -7,6 +7,17 @@ private[kafka] object Offsets {
 
   val NoOutput: OutputOffsets = Map.empty
 
+  /** Of each partition that both know, the earlier offset. The others are left to be read from their beginning. */
+  def earlier(some: OutputOffsets, others: OutputOffsets): OutputOffsets =
+    some.flatMap { case (topic, offsets) =>
+      others.get(topic).map { known =>
+        topic -> offsets.collect {
+          case (partition, offset) if known.contains(partition) =>
+            partition -> math.min(offset, known(partition))
+        }
+      }
+    }
+
   /** The later offset of each partition. */
   def later(some: OutputOffsets, others: OutputOffsets): OutputOffsets =
     others.foldLeft(some) { case (all, (topic, offsets)) =>

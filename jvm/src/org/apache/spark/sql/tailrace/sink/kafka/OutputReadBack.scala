@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.kafka.clients.consumer.KafkaConsumer
 import org.apache.kafka.common.TopicPartition
 
-import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaErrors}
+import org.apache.spark.sql.tailrace.internals.kafka.{ClientOptions, KafkaErrors, KafkaRefusals, Wanted}
 import org.apache.spark.sql.tailrace.sink.dedup.WrittenRow
 import org.apache.spark.sql.tailrace.sink.kafka.Offsets.{NoOutput, OutputOffsets}
 
@@ -96,7 +96,7 @@ final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
 
   private def withConsumer[T](committed: Boolean)(use: Consumer => T): T = {
     val consumer = new Consumer(options.consumer(committed))
-    try use(consumer)
+    try KafkaRefusals.coded(options.kafka, ToReadBack)(use(consumer))
     catch {
       // Spark does not recognize Kafka's own exception as the end of a stopped query.
       case stopped: RuntimeException if KafkaErrors.isInterrupt(stopped) =>
@@ -109,6 +109,8 @@ final class OutputReadBack(options: ClientOptions, readCommitted: Boolean) {
 final case class ReadBack(rows: Seq[WrittenRow], ends: OutputOffsets)
 
 object OutputReadBack {
+  private val ToReadBack =
+    Wanted("topic", "", "Read", "the sink needs to recognize what it has written before a failure")
   private val PollFor = Duration.ofMillis(200)
   // Longer than a transaction may stay open by default.
   private val TimeoutNanos = 90L * 1000 * 1000 * 1000

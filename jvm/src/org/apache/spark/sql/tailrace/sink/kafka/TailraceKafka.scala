@@ -1,52 +1,26 @@
 package org.apache.spark.sql.tailrace.sink.kafka
 
-import java.util.{EnumSet, Map => JMap, Set => JSet}
-
-import scala.jdk.CollectionConverters._
-
-import org.apache.spark.sql.connector.catalog.{SupportsWrite, Table, TableCapability, TableProvider}
-import org.apache.spark.sql.connector.expressions.Transform
-import org.apache.spark.sql.connector.read.streaming.ReportsSinkMetrics
-import org.apache.spark.sql.connector.write.{LogicalWriteInfo, Write, WriteBuilder}
+import org.apache.spark.sql.connector.write.LogicalWriteInfo
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite
-import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
-import org.apache.spark.sql.sources.DataSourceRegister
-import org.apache.spark.sql.tailrace.sink.{ExactlyOnceTable, SinkCounts}
-import org.apache.spark.sql.types.StructType
-import org.apache.spark.sql.util.CaseInsensitiveStringMap
+import org.apache.spark.sql.tailrace.sink.{ExactlyOnceFormat, ExactlyOnceTable}
 
 /** `format("tailrace-kafka")`: Spark's Kafka sink, but each row is written exactly once. */
-class TailraceKafka extends TableProvider with DataSourceRegister {
-  override def shortName(): String = TailraceKafka.Format
-  override def inferSchema(options: CaseInsensitiveStringMap): StructType = new StructType
-  override def supportsExternalMetadata(): Boolean = true
-  override def getTable(schema: StructType, partitioning: Array[Transform], properties: JMap[String, String]): Table =
-    new TailraceKafkaTable
+class TailraceKafka extends ExactlyOnceFormat(TailraceKafka.Format) {
+  override protected def newTable(): ExactlyOnceTable = new TailraceKafkaTable
 }
 
 object TailraceKafka {
   val Format = "tailrace-kafka"
 }
 
-final class TailraceKafkaTable extends Table with SupportsWrite with ReportsSinkMetrics with ExactlyOnceTable {
-  @volatile private var latest = SinkCounts.none
-
-  override def format: String = TailraceKafka.Format
-
-  // Spark decides by this name whether the offset log of a stateless query may be written in the background.
+final class TailraceKafkaTable extends ExactlyOnceTable(TailraceKafka.Format) {
+  // Like the name of its base class, one that Spark knows.
   override def name(): String = "KafkaTable"
-  override def schema(): StructType = new StructType
-  override def capabilities(): JSet[TableCapability] =
-    EnumSet.of(TableCapability.STREAMING_WRITE, TableCapability.ACCEPT_ANY_SCHEMA)
 
-  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder =
-    new WriteBuilder with SupportsStreamingUpdateAsAppend {
-      override def build(): Write = new Write {
-        override def toStreaming: StreamingWrite =
-          new ExactlyOnceWrite(SinkOptions.of(info.options()), info.schema(), info.queryId(), counts => latest = counts)
-      }
-    }
-
-  /** Shown in Spark's progress of the epoch. */
-  override def metrics(): JMap[String, String] = latest.byName.asJava
+  override protected def newWrite(info: LogicalWriteInfo, report: Map[String, String] => Unit): StreamingWrite =
+    new ExactlyOnceWrite(
+      SinkOptions.of(info.options()),
+      info.schema(),
+      info.queryId(),
+      counts => report(counts.byName))
 }

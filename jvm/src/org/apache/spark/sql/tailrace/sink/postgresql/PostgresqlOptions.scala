@@ -1,13 +1,10 @@
 package org.apache.spark.sql.tailrace.sink.postgresql
 
-import java.io.IOException
-import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Path}
+import java.sql.{Connection, SQLException}
 import java.util.{Locale, Properties}
 
-import scala.util.Try
-
-import org.apache.spark.network.util.JavaUtils
+import org.apache.spark.sql.tailrace.internals.PostgresqlDriver
+import org.apache.spark.sql.tailrace.sink.store.{StoreOptions, StoreServer}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import tailrace.TailraceException
@@ -18,13 +15,57 @@ import tailrace.TailraceException
  * @param url      of JDBC, without a password
  * @param password from the option, a file or the environment
  */
-final case class ServerOptions(url: String, user: Option[String], password: Option[String]) {
+private[postgresql] final case class ServerOptions(url: String, user: Option[String], password: Option[String])
+    extends StoreServer[Connection] {
   import ServerOptions._
 
-  /** For texts: the server and the database, without parameters. */
-  def name: String = url.stripPrefix(Prefix).stripPrefix("//").takeWhile(_ != '?')
+  /** The server and the database, without parameters. */
+  def address: String = url.stripPrefix(Prefix).stripPrefix("//").takeWhile(_ != '?')
 
-  def properties: Properties = {
+  override def name: String = s"PostgreSQL at $address"
+
+  /** In autocommit mode: a statement is a transaction. */
+  override def open(): Connection = {
+    val connection = PostgresqlDriver.connect(url, properties)
+    try {
+      // Fencing relies on it: a statement that waited for a lock sees what has been committed meanwhile.
+      connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED)
+      // An acknowledged row must survive a crash of the server, because Spark does not replay a committed epoch.
+      Sql.execute(
+        connection,
+        "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
+      connection
+    } catch {
+      case failure: Throwable =>
+        close(connection)
+        throw failure
+    }
+  }
+
+  override def close(connection: Connection): Unit =
+    try connection.close()
+    catch { case _: SQLException => }
+
+  override def abort(connection: Connection): Unit = connection.abort((task: Runnable) => task.run())
+
+  override def transaction[T](connection: Connection)(work: Connection => T): T = {
+    connection.setAutoCommit(false)
+    val result = work(connection)
+    connection.commit()
+    // Only now: after a failure this would commit.
+    connection.setAutoCommit(true)
+    result
+  }
+
+  override def isOwnFailure(failure: Throwable): Boolean = failure.isInstanceOf[SQLException]
+  override def isTransient(failure: Throwable): Boolean = SqlErrors.isTransient(failure)
+  override def keepsConnection(failure: Throwable): Boolean = SqlErrors.keepsConnection(failure)
+  override def isOfSomeRow(failure: Throwable): Boolean = SqlErrors.isOfSomeRow(failure)
+  override def unreachable(failure: Throwable, forMs: Long): TailraceException =
+    SqlErrors.unreachable(name, failure, forMs)
+  override def refused(failure: Throwable): TailraceException = SqlErrors.refused(name, failure)
+
+  private def properties: Properties = {
     val properties = new Properties
     Defaults.foreach { case (key, value) => properties.setProperty(key, value) }
     user.foreach(properties.setProperty("user", _))
@@ -32,10 +73,10 @@ final case class ServerOptions(url: String, user: Option[String], password: Opti
     properties
   }
 
-  override def toString: String = s"ServerOptions($name)"
+  override def toString: String = s"ServerOptions($address)"
 }
 
-object ServerOptions {
+private[postgresql] object ServerOptions {
   val Prefix = "jdbc:postgresql:"
 
   // What the URL says counts more.
@@ -59,7 +100,7 @@ object ServerOptions {
  * @param batchRows   how many rows a transaction may have
  * @param retryMs     how long the server may be away
  */
-final case class PostgresqlOptions(
+private[postgresql] final case class PostgresqlOptions(
     server: ServerOptions,
     table: String,
     keyColumns: Seq[String],
@@ -70,70 +111,32 @@ final case class PostgresqlOptions(
   override def toString: String = s"PostgresqlOptions($table)"
 }
 
-object PostgresqlOptions {
-  private val DefaultBatchRows = "1000"
-  private val DefaultRetry = "120s"
+private[postgresql] object PostgresqlOptions {
   private val PasswordVariable = "PGPASSWORD"
 
   /** Throws the first problem. */
   def of(options: CaseInsensitiveStringMap): PostgresqlOptions = {
-    val url = required(options, "url", "jdbc:postgresql://host:5432/database")
+    val read = new StoreOptions(options)
+    val url = read.required("url", "jdbc:postgresql://host:5432/database")
     checkUrl(url)
     PostgresqlOptions(
-      ServerOptions(url, get(options, "user"), password(options)),
-      required(options, "dbtable", "schema.table"),
-      keyColumns(options),
-      get(options, "stateSchema"),
-      get(options, "batchsize").getOrElse(DefaultBatchRows).toIntOption.filter(_ > 0).getOrElse(
-        throw bad("batchsize is not a positive number", ".option(\"batchsize\", \"1000\")")),
-      duration(options, "retryTimeout", DefaultRetry))
+      ServerOptions(url, read.get("user"), read.password(PasswordVariable)),
+      read.required("dbtable", "schema.table"),
+      read.columns("keyColumns"),
+      read.get("stateSchema"),
+      read.batchRows,
+      read.retryMs)
   }
 
   private def checkUrl(url: String): Unit = {
     if (!url.startsWith(ServerOptions.Prefix)) {
-      throw bad("url is not one of PostgreSQL", ".option(\"url\", \"jdbc:postgresql://host:5432/database\")")
+      throw StoreOptions.bad(
+        "url is not one of PostgreSQL",
+        ".option(\"url\", \"jdbc:postgresql://host:5432/database\")")
     }
     val parameters = url.dropWhile(_ != '?').drop(1).split('&').map(_.takeWhile(_ != '=').toLowerCase(Locale.ROOT))
     if (parameters.exists(_.contains("password")) || url.takeWhile(_ != '?').contains('@')) {
-      throw bad(
-        "url contains a password, which logs and plans would show",
-        s"remove it, and set passwordFile or the environment variable $PasswordVariable.")
+      throw StoreOptions.passwordInUrl(PasswordVariable)
     }
   }
-
-  /** Read on the driver, which hands it to the tasks. */
-  private def password(options: CaseInsensitiveStringMap): Option[String] =
-    Option(options.get("password")).orElse(get(options, "passwordFile").map(fromFile)).orElse(
-      sys.env.get(PasswordVariable))
-
-  private def fromFile(file: String): String =
-    try Files.readString(Path.of(file), UTF_8).stripLineEnd
-    catch {
-      case failure: IOException =>
-        throw bad(
-          s"passwordFile $file cannot be read: ${failure.getClass.getSimpleName}",
-          "name a file on the driver's machine that holds only the password and that this user may read.")
-    }
-
-  private def keyColumns(options: CaseInsensitiveStringMap): Seq[String] =
-    get(options, "keyColumns").toSeq.flatMap(_.split(',')).map(_.trim).filter(_.nonEmpty) match {
-      case keys if keys.distinct.length < keys.length =>
-        throw bad("keyColumns names a column twice", ".option(\"keyColumns\", \"id\")")
-      case keys => keys
-    }
-
-  private def duration(options: CaseInsensitiveStringMap, key: String, default: String): Long = {
-    val text = get(options, key).getOrElse(default)
-    Try(JavaUtils.timeStringAsMs(text.replaceAll("\\s+", "").toLowerCase(Locale.ROOT))).toOption.filter(
-      _ > 0).getOrElse(
-      throw bad(s"$key is '$text', which is not a duration", s".option(\"$key\", \"$default\")"))
-  }
-
-  private def get(options: CaseInsensitiveStringMap, key: String): Option[String] =
-    Option(options.get(key)).map(_.trim).filter(_.nonEmpty)
-
-  private def required(options: CaseInsensitiveStringMap, key: String, example: String): String =
-    get(options, key).getOrElse(throw bad(s"the option $key is missing", s".option(\"$key\", \"$example\")"))
-
-  private def bad(problem: String, fix: String) = new TailraceException("TAILRACE_BAD_SINK_OPTION", s"$problem.", fix)
 }

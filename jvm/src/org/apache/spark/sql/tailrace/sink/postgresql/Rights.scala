@@ -2,6 +2,7 @@ package org.apache.spark.sql.tailrace.sink.postgresql
 
 import java.sql.Connection
 
+import org.apache.spark.sql.tailrace.sink.store.StoreProblem
 import org.apache.spark.sql.types.StructType
 
 /** What the user of the sink must be allowed to do. */
@@ -10,7 +11,7 @@ private[postgresql] final class Rights(connection: Connection, table: TargetTabl
 
   private val state = StateTables.of(options, table)
 
-  def problems(query: StructType): Seq[TableProblem] = {
+  def problems(query: StructType): Seq[StoreProblem] = {
     val columns = query.fieldNames.toSeq.flatMap(table.column).map(_.name)
     val keys = options.keyColumns.flatMap(table.column).map(_.name)
     val needed =
@@ -25,7 +26,7 @@ private[postgresql] final class Rights(connection: Connection, table: TargetTabl
     } ++ ofState ++ ofServer
   }
 
-  private def ofState: Seq[TableProblem] = {
+  private def ofState: Seq[StoreProblem] = {
     val existing = StateTables.Names.filter(name => answer(Exists, s"${state.quotedSchema}.$name"))
     val unusable = existing.flatMap(name => StateRights.filterNot(mayUseState(name, _)).map(_ -> name))
     val unreachable =
@@ -47,10 +48,10 @@ private[postgresql] final class Rights(connection: Connection, table: TargetTabl
     }
   }
 
-  private def ofServer: Option[TableProblem] = Option.when(answer(IsReadOnly))(
-    TableProblem(
+  private def ofServer: Option[StoreProblem] = Option.when(answer(IsReadOnly))(
+    StoreProblem(
       "TAILRACE_SINK_RIGHTS_MISSING",
-      s"${options.server.name} accepts no writes: it is a replica, or its transactions are read-only.",
+      s"${options.server.address} accepts no writes: it is a replica, or its transactions are read-only.",
       "name the primary in the option url; with several hosts, add ?targetServerType=primary."))
 
   private def mayUse(column: String, right: String): Boolean =
@@ -68,8 +69,8 @@ private[postgresql] final class Rights(connection: Connection, table: TargetTabl
       texts.zipWithIndex.foreach { case (text, at) => statement.setString(at + 1, text) }
     }(_.getBoolean(1)).exists(identity)
 
-  private def lacks(what: String, fix: String): TableProblem =
-    TableProblem("TAILRACE_SINK_RIGHTS_MISSING", s"the user $user $what.", fix)
+  private def lacks(what: String, fix: String): StoreProblem =
+    StoreProblem("TAILRACE_SINK_RIGHTS_MISSING", s"the user $user $what.", fix)
 
   private lazy val user: String =
     Sql.query(connection, "SELECT current_user")(_ => ())(_.getString(1)).head

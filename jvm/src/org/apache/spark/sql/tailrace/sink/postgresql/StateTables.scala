@@ -2,15 +2,7 @@ package org.apache.spark.sql.tailrace.sink.postgresql
 
 import java.sql.Connection
 
-import org.apache.spark.sql.tailrace.sink.dedup.WrittenRow
-
-import tailrace.TailraceException
-
-/** The writer of a task's part of an epoch. Only the newest attempt of the newest run can write. */
-private[postgresql] final case class WriterKey(query: String, run: Long, epoch: Long, task: Int, attempt: Int)
-
-/** A run that has shut out all older ones. */
-private[postgresql] final case class ClaimedRun(number: Long, rows: Seq[WrittenRow], queries: Set[String])
+import org.apache.spark.sql.tailrace.sink.store.{ClaimedRun, JournalContent, JournalReader, Store, WriterKey}
 
 /**
  * Tailrace's own tables, next to the table that is written to:
@@ -19,7 +11,7 @@ private[postgresql] final case class ClaimedRun(number: Long, rows: Seq[WrittenR
  *  - `tailrace_writers`: by task and epoch, which run and attempt writes, and how many transactions it has committed.
  *    Each transaction updates its writer's row, and so waits for another one of the same writer, and finds out if a
  *    newer run or attempt has taken over.
- *  - `tailrace_journal`: by transaction, which rows it wrote; see [[JournalCodec]]. Removed when the epoch is
+ *  - `tailrace_journal`: by transaction, which rows it wrote; see `JournalCodec`. Removed when the epoch is
  *    committed.
  */
 private[postgresql] final case class StateTables(schema: String) {
@@ -66,21 +58,15 @@ private[postgresql] final case class StateTables(schema: String) {
         |ON CONFLICT (query) DO UPDATE SET run = r.run + 1, started_at = now()
         |RETURNING run, kept_from""".stripMargin)(_.setString(1, query))(row => (row.getLong(1), row.getLong(2))).head
     if (epoch < keptFrom) {
-      throw new TailraceException(
-        "TAILRACE_CHECKPOINT_TOO_OLD",
-        s"the checkpoint continues with epoch $epoch, but the rows of the epochs before $keptFrom were committed " +
-          "long ago and can no longer be recognized.",
-        "use the newest checkpoint of the query. To write all rows of an older one again, start with a new " +
-          "checkpoint location.")
+      throw Store.checkpointTooOld(epoch, keptFrom)
     }
     Sql.update(connection, s"DELETE FROM $writers WHERE query = ?")(_.setString(1, query))
-    val (rows, queries) = readJournal(connection, query, target)
-    ClaimedRun(run, rows, queries)
+    ClaimedRun(run, readJournal(connection, query, target))
   }
 
   /** Everything that is in the journal, in the order in which each task wrote it, and the queries that wrote it. */
-  def readJournal(connection: Connection, query: String, target: Long): (Seq[WrittenRow], Set[String]) = {
-    val read = new JournalReader(query, target)
+  def readJournal(connection: Connection, query: String, target: Long): JournalContent = {
+    val read = new JournalReader(query, target.toString)
     Sql.query(
       connection,
       s"""SELECT task, run, rows, fingerprint FROM $journal WHERE query = ? AND target = ?
@@ -92,7 +78,7 @@ private[postgresql] final case class StateTables(schema: String) {
       read.add(row.getInt(1), row.getLong(2), row.getBytes(3))
       row.getString(4)
     } match {
-      case queries => (read.rows, queries.toSet)
+      case queries => JournalContent(read.rows, queries.toSet)
     }
   }
 
@@ -153,9 +139,4 @@ private[postgresql] object StateTables {
 
   def of(options: PostgresqlOptions, table: TargetTable): StateTables =
     StateTables(options.stateSchema.getOrElse(table.schema))
-
-  def taken(): TailraceException = new TailraceException(
-    "TAILRACE_NEWER_RUN",
-    "a newer run of the query, or a newer attempt of the task, writes to the table.",
-    "end this run: the other one uses the same checkpoint, or a copy of it, and continues the output.")
 }

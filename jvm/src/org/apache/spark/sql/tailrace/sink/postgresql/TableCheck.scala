@@ -2,13 +2,11 @@ package org.apache.spark.sql.tailrace.sink.postgresql
 
 import java.sql.{Connection, SQLException}
 
+import org.apache.spark.sql.tailrace.sink.store.{Connections, StoreProblem, StoreServer}
 import org.apache.spark.sql.types.{DataType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import tailrace.TailraceException
-
-/** Why a query cannot be written to its table, and what to do about it. */
-private[tailrace] final case class TableProblem(code: String, problem: String, fix: String)
 
 /** Compares a query with the table that it writes to, on the real server. */
 private[tailrace] object TableCheck {
@@ -27,43 +25,34 @@ private[tailrace] object TableCheck {
     "timestamp").map(kind => TargetColumn("", kind, kind, "", needed = false, writable = true))
 
   /** Everything that keeps the query from being written, before it starts. */
-  def problems(options: CaseInsensitiveStringMap, query: StructType): Seq[TableProblem] =
+  def problems(options: CaseInsensitiveStringMap, query: StructType): Seq[StoreProblem] =
     try {
       val read = PostgresqlOptions.of(options)
       val connection = Connections.take(read.server)
       try problems(connection, read, query)
-      finally Connections.discard(connection)
+      finally read.server.close(connection)
     } catch {
-      case failure: TailraceException =>
-        // The form of its message: [CODE] problem, then the fix.
-        val problem = failure.getMessage.linesIterator.next().dropWhile(_ != ' ').trim
-        Seq(TableProblem(failure.getCondition, problem, failure.getMessage.split("\nFix: ", 2).last))
+      case failure: TailraceException => Seq(StoreProblem.of(failure))
       case failure: SQLException => Seq(notConnected(options.get("url"), failure))
     }
 
   /** The table, if the query can be written to it. Throws all problems at once. */
   def require(connection: Connection, options: PostgresqlOptions, query: StructType): TargetTable = {
-    val found = problems(connection, options, query)
-    found.headOption.foreach { first =>
-      throw new TailraceException(
-        first.code,
-        found.map(_.problem).mkString("\n"),
-        found.map(_.fix).distinct.mkString("\n     "))
-    }
+    StoreProblem.refuse(problems(connection, options, query))
     TargetTable.find(connection, options.table).get
   }
 
-  private def problems(connection: Connection, options: PostgresqlOptions, query: StructType): Seq[TableProblem] =
+  private def problems(connection: Connection, options: PostgresqlOptions, query: StructType): Seq[StoreProblem] =
     findTable(connection, options) match {
       case None =>
-        Seq(TableProblem(
+        Seq(StoreProblem(
           "TAILRACE_SINK_TABLE_MISSING",
-          s"there is no table ${options.table} at ${options.server.name}, or this user may not see it.",
+          s"there is no table ${options.table} at ${options.server.address}, or this user may not see it.",
           s"create it: ${createTable(options, query)}"))
       case Some(table) if !table.isTable =>
-        Seq(TableProblem(
+        Seq(StoreProblem(
           "TAILRACE_SINK_TABLE_MISSING",
-          s"${options.table} at ${options.server.name} is not a table.",
+          s"${options.table} at ${options.server.address} is not a table.",
           "name an ordinary or a partitioned table in the option dbtable."))
       case Some(table) =>
         columnProblems(table, query) ++ keyProblems(connection, table, options, query) ++
@@ -75,22 +64,22 @@ private[tailrace] object TableCheck {
     try TargetTable.find(connection, options.table)
     catch { case failure: SQLException if Option(failure.getSQLState).exists(_.startsWith("42")) => None }
 
-  private def columnProblems(table: TargetTable, query: StructType): Seq[TableProblem] = {
+  private def columnProblems(table: TargetTable, query: StructType): Seq[StoreProblem] = {
     val written = query.fields.toSeq.map(field => field -> table.column(field.name))
     val wrong = written.collect {
       case (field, None) =>
-        TableProblem(
+        StoreProblem(
           "TAILRACE_SINK_COLUMN_MISSING",
           s"the table ${table.quoted} has no column for the query's column ${field.name}.",
           s"ALTER TABLE ${table.quoted} ADD COLUMN ${Sql.quote(field.name)} ${suggestedType(field.dataType)}; " +
             s"or drop the column from the query: .drop(\"${field.name}\").")
       case (field, Some(column)) if !column.writable =>
-        TableProblem(
+        StoreProblem(
           "TAILRACE_SINK_COLUMN_TYPE",
           s"PostgreSQL computes the column ${column.name} of ${table.quoted} by itself.",
           s"drop the column from the query: .drop(\"${field.name}\").")
       case (field, Some(column)) if !ColumnValues.fits(field.dataType, column) =>
-        TableProblem(
+        StoreProblem(
           "TAILRACE_SINK_COLUMN_TYPE",
           s"the query's column ${field.name} is ${field.dataType.sql}, and the column ${column.name} of " +
             s"${table.quoted} is ${column.typeName}.",
@@ -98,14 +87,14 @@ private[tailrace] object TableCheck {
     }
     val twice = written.collect { case (field, Some(column)) => column.name -> field.name }.groupMap(_._1)(_._2)
       .filter(_._2.length > 1).map { case (column, fields) =>
-        TableProblem(
+        StoreProblem(
           "TAILRACE_SINK_COLUMN_MISSING",
           s"the query has several columns for ${column} of ${table.quoted}: ${fields.mkString(", ")}.",
           "rename or drop all of them but one.")
       }
     val missing = table.columns.filter(_.needed).filterNot(column => written.exists(_._2.contains(column))).map {
       column =>
-        TableProblem(
+        StoreProblem(
           "TAILRACE_SINK_COLUMN_REQUIRED",
           s"the column ${column.name} of ${table.quoted} is NOT NULL without a default, and the query has no column " +
             "of that name.",
@@ -135,20 +124,20 @@ private[tailrace] object TableCheck {
       connection: Connection,
       table: TargetTable,
       options: PostgresqlOptions,
-      query: StructType): Seq[TableProblem] = if (options.keyColumns.isEmpty) Nil
+      query: StructType): Seq[StoreProblem] = if (options.keyColumns.isEmpty) Nil
   else {
     val names = query.fieldNames.toSeq
     val absent = options.keyColumns.filterNot(key => names.exists(_.equalsIgnoreCase(key)))
     val keys = options.keyColumns.flatMap(table.column).map(_.name)
     if (absent.nonEmpty) {
       absent.map(key =>
-        TableProblem(
+        StoreProblem(
           "TAILRACE_SINK_COLUMN_MISSING",
           s"keyColumns names $key, and the query has no such column.",
           s"add it to the query, or correct .option(\"keyColumns\", \"${options.keyColumns.mkString(",")}\")."))
     } else if (keys.length == options.keyColumns.length && !isUnique(connection, table, keys)) {
       val columns = keys.map(Sql.quote).mkString(", ")
-      Seq(TableProblem(
+      Seq(StoreProblem(
         "TAILRACE_SINK_KEY_NOT_UNIQUE",
         s"the table ${table.quoted} has no unique constraint on exactly ($columns), so an upsert by keyColumns " +
           "cannot find the row to replace.",
@@ -188,18 +177,18 @@ private[tailrace] object TableCheck {
     }
   }
 
-  private def notConnected(url: String, failure: SQLException): TableProblem = {
+  private def notConnected(url: String, failure: SQLException): StoreProblem = {
     val server = ServerOptions(url, None, None)
     val isRefused = Option(failure.getSQLState).exists(state => state.startsWith("28") || state.startsWith("3D"))
     if (isRefused) {
-      TableProblem(
+      StoreProblem(
         SqlErrors.Refused,
-        s"PostgreSQL at ${server.name} does not let this user in: ${SqlErrors.messageOf(failure)}",
+        s"PostgreSQL at ${server.address} does not let this user in: ${StoreServer.messageOf(failure)}",
         "check user, passwordFile (or PGPASSWORD) and the database in the url.")
     } else {
-      TableProblem(
+      StoreProblem(
         SqlErrors.Unreachable,
-        s"PostgreSQL at ${server.name} cannot be reached: ${SqlErrors.messageOf(failure)}",
+        s"PostgreSQL at ${server.address} cannot be reached: ${StoreServer.messageOf(failure)}",
         "check the option url, and that the server is up. tailrace.EmbeddedPostgres starts one for a test.")
     }
   }

@@ -2,6 +2,8 @@ package org.apache.spark.sql.tailrace.sink.postgresql
 
 import java.sql.{Array => SqlArray, Connection, PreparedStatement}
 
+import org.apache.spark.sql.tailrace.sink.store.{JournalCodec, PendingRow, WriterKey}
+
 /**
  * The one statement that writes a batch, and is a transaction by itself: it counts the writer up, notes the rows in the
  * journal, and appends or upserts them. It does nothing at all if the writer is no longer the newest.
@@ -9,7 +11,7 @@ import java.sql.{Array => SqlArray, Connection, PreparedStatement}
  * The rows are sent as one array for each column. So the statement is the same for one row and for a thousand:
  * PostgreSQL plans it once, and a batch takes one round trip, the commit included.
  */
-private[postgresql] final class WriteStatement(target: EpochTarget, writer: WriterKey) {
+private[postgresql] final class WriteStatement(target: PostgresqlStore, writer: WriterKey) {
   private val values = target.values
 
   val sql: String = {
@@ -45,7 +47,11 @@ private[postgresql] final class WriteStatement(target: EpochTarget, writer: Writ
    * @param written  those of them that the table gets
    * @return how many rows the table got; 0 if the writer is not the newest, or has written this transaction before
    */
-  def execute(connection: Connection, sequence: Long, all: Seq[PendingRow], written: Seq[PendingRow]): Int = {
+  def execute(
+      connection: Connection,
+      sequence: Long,
+      all: Seq[PendingRow[TableRow]],
+      written: Seq[PendingRow[TableRow]]): Int = {
     // The driver keeps it: it is prepared once for each connection.
     val statement = connection.prepareStatement(sql)
     var arrays = Seq.empty[SqlArray]
@@ -56,7 +62,7 @@ private[postgresql] final class WriteStatement(target: EpochTarget, writer: Writ
       statement.setBytes(10, JournalCodec.encode(all))
       arrays = values.indices.map { column =>
         val array = values(column).array(written.length)
-        written.indices.foreach(at => array(at) = written(at).values(column))
+        written.indices.foreach(at => array(at) = written(at).content.values(column))
         connection.createArrayOf(values(column).arrayType, array)
       }
       arrays.zipWithIndex.foreach { case (array, column) => statement.setArray(11 + column, array) }

@@ -52,6 +52,15 @@ class AdoptedEpochSuite extends munit.FunSuite {
     }
   }
 
+  test("each store of a join continues from its own checkpoint") {
+    val ofStores = Seq("left keys", "left rows", "right keys", "right rows")
+    AdoptedEpoch.requireSameState(0, Seq(StateBase(0, 7, ofStores)), 7, Seq(ofStores))
+    Seq(ofStores.updated(2, "others"), ofStores.reverse, ofStores.take(1)).foreach { others =>
+      val bases = Seq(StateBase(0, 7, others))
+      assertEquals(refusal(AdoptedEpoch.requireSameState(0, bases, 7, Seq(ofStores))), Code)
+    }
+  }
+
   test("nothing is taken on trust where Spark has no checkpoint") {
     assertEquals(refusal(AdoptedEpoch.requireSameState(0, Nil, 7, Nil)), Code)
     assertEquals(refusal(AdoptedEpoch.requireSameState(0, Seq(StateBase(0, 7, Nil)), 7, Seq(Nil))), Code)

@@ -8,6 +8,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOpSta
 import org.apache.spark.sql.execution.streaming.state.{
   ReadStateStore, StateStore, StateStoreId, SupportsReusableIterator
 }
+import org.apache.spark.sql.tailrace.operators.state.EpochGivenUp
 import org.apache.spark.util.CollectionAccumulator
 
 class LateStateStoreSuite extends munit.FunSuite {
@@ -55,6 +56,32 @@ class LateStateStoreSuite extends munit.FunSuite {
     assertEquals(real.calls.toSeq, Seq("get", "put", "commit"))
   }
 
+  test("variables are defined without opening it, and before anything else is done with it") {
+    val (real, opened) = (new Noted, mutable.Buffer.empty[Int])
+    val store = new LateStateStore(id, 7, () => { opened += 1; real.store })
+    def define(): Unit = store.createColFamilyIfAbsent("one", null, null, null, false, false)
+    define()
+    define()
+    assertEquals(opened.toSeq, Seq.empty)
+    store.get(null, "one")
+    define()
+    val defined = "createColFamilyIfAbsent"
+    assertEquals(real.calls.toSeq, Seq(defined, defined, "get", defined))
+  }
+
+  test("it tells while it is being opened, also if it is not opened in the end") {
+    lazy val store: LateStateStore = new LateStateStore(
+      id,
+      7,
+      () => {
+        assert(store.isBeingOpened)
+        throw new EpochGivenUp("given up")
+      })
+    assert(!store.isBeingOpened)
+    intercept[EpochGivenUp](store.open())
+    assert(!store.isBeingOpened)
+  }
+
   test("what a task has not committed is aborted") {
     val real = new Noted
     val store = new LateStateStore(id, 7, () => real.store)
@@ -80,17 +107,20 @@ class LateStateStoreSuite extends munit.FunSuite {
         case java.lang.Boolean.TYPE => Boolean.box(false)
         case _ => null
       }
-      operation.invoke(new LateStateStore(id, 7, () => real.store), arguments: _*)
+      val store = new LateStateStore(id, 7, () => real.store)
+      operation.invoke(store, arguments: _*)
+      // A definition waits until then.
+      store.open()
       assertEquals(real.calls.toSeq, Seq(operation.getName))
     }
   }
 
-  test("the checkpoint that a task has committed is that of its own partition") {
+  test("the checkpoints that a task has committed are those of its own partition, one for each store") {
     val checkpoints = new CollectionAccumulator[StatefulOpStateStoreCheckpointInfo]
     intercept[IllegalStateException](CommittedCheckpoint.of(checkpoints, 1))
     checkpoints.add(StatefulOpStateStoreCheckpointInfo(0, 8, Some(Array("a")), None))
-    checkpoints.add(StatefulOpStateStoreCheckpointInfo(1, 8, Some(Array("b")), None))
-    assertEquals(CommittedCheckpoint.of(checkpoints, 1), "b")
+    checkpoints.add(StatefulOpStateStoreCheckpointInfo(1, 8, Some(Array("b", "b2")), None))
+    assertEquals(CommittedCheckpoint.of(checkpoints, 1).toSeq, Seq("b", "b2"))
     checkpoints.add(StatefulOpStateStoreCheckpointInfo(1, 8, Some(Array("c")), None))
     intercept[IllegalStateException](CommittedCheckpoint.of(checkpoints, 1))
   }

@@ -19,6 +19,21 @@ class BacklogSuite extends munit.FunSuite {
     assertEquals(backlog.claim().map(_.entries.length), None)
   }
 
+  test("rows wait until the worker has begun, which is part of its time") {
+    val backlog = new Bench(startsHeld = true)
+    backlog.now = 5
+    assertEquals(backlog.atWorkNanos, 0L)
+    backlog.add(2)
+    backlog.now = 8
+    assertEquals(backlog.claim().map(_.entries.length), None)
+    assertEquals(backlog.atWorkNanos, 3L)
+    val sending = blocked(backlog.awaitAllSent())
+    backlog.release()
+    assert(sending.get())
+    assertEquals(backlog.send(), 2)
+    assertEquals(backlog.atWorkNanos, 0L)
+  }
+
   test("only one thread sends at a time") {
     val backlog = new Bench()
     backlog.add(1)
@@ -205,10 +220,13 @@ class BacklogSuite extends munit.FunSuite {
   }
 
   /** A backlog with a clock that the test moves. */
-  private class Bench(maxRowsPerBatch: Int = Int.MaxValue, keepsRows: Boolean = false) {
+  private class Bench(
+      maxRowsPerBatch: Int = Int.MaxValue,
+      keepsRows: Boolean = false,
+      startsHeld: Boolean = false) {
     var now = 0L
     val busy = mutable.ArrayBuffer.empty[Long]
-    val backlog = new Backlog(maxRowsPerBatch, keepsRows, busy += _, () => now)
+    val backlog = new Backlog(maxRowsPerBatch, keepsRows, busy += _, () => now, startsHeld)
 
     def add(rows: Int, bytes: Int = 0): Unit = (1 to rows).foreach { _ =>
       backlog.add(new PendingRow(if (bytes == 0) new GenericInternalRow(0) else unsafe(bytes), origin(false)))

@@ -13,8 +13,33 @@ import org.apache.spark.sql.types.LongType
 class TimerScheduleSuite extends munit.FunSuite with ManualTime {
   private val Never = Long.MaxValue
 
-  test("the timers of earlier epochs are looked at first") {
-    assertEquals(new Bench().schedule.msUntilDue(), 0L)
+  test("nothing is due before the task has its state") {
+    val timers = new Bench(hasState = false)
+    timers.register(100)
+    clock().setTime(200)
+    assertEquals((timers.schedule.hasBegun, timers.schedule.msUntilDue()), (false, Never))
+    var dueWhenBegun = Never
+    timers.schedule.whenBegun(() => dueWhenBegun = timers.schedule.msUntilDue())
+    timers.begin()
+    assertEquals((timers.schedule.hasBegun, timers.schedule.msUntilDue()), (true, 0L))
+    assertEquals(dueWhenBegun, 0L, "rows must not be sent before the timers are known")
+  }
+
+  test("who comes late is told at once that it has begun") {
+    var isTold = false
+    new Bench(TimeMode.None()).schedule.whenBegun(() => isTold = true)
+    assert(isTold)
+  }
+
+  test("the first timer of earlier epochs is known as soon as the state is there") {
+    val timers = new Bench(hasState = false)
+    timers.register(300, 200)
+    timers.begin()
+    assertEquals(timers.schedule.msUntilDue(), 200L)
+    clock().setTime(200)
+    assertEquals(timers.look(200), Seq(200L))
+    // The scan for the first timer has not fired any.
+    assertEquals(timers.floors.toList, List(None, None))
   }
 
   test("there is nothing to do without timers") {
@@ -33,10 +58,19 @@ class TimerScheduleSuite extends munit.FunSuite with ManualTime {
     assertEquals(timers.schedule.msUntilDue(), 0L)
   }
 
+  test("timers that fire after the rows are those that were due before, and none is announced") {
+    val timers = new Bench(onlyUpTo = Some(200))
+    timers.register(100, 200, 300)
+    clock().setTime(500)
+    assertEquals(timers.schedule.msUntilDue(), Never)
+    assertEquals(timers.look(500), Seq(100L, 200L))
+    assertEquals(timers.schedule.msUntilDue(), Never)
+  }
+
   test("an earlier timer wakes, a later one does not") {
-    val timers = new Bench()
+    val timers = new Bench(hasState = false)
     timers.register(500)
-    timers.look(0)
+    timers.begin()
     assertEquals(timers.wakes, 0)
     timers.register(900)
     assertEquals(timers.wakes, 0)
@@ -141,25 +175,32 @@ class TimerScheduleSuite extends munit.FunSuite with ManualTime {
   /** A schedule of timers that are kept here instead of in a state store. */
   private class Bench(
       mode: TimeMode = TimeMode.ProcessingTime(),
-      watermark: ProcessorWatermark = new ProcessorWatermark(None, None)) {
-    val schedule = new TimerSchedule(mode, watermark)
+      watermark: ProcessorWatermark = new ProcessorWatermark(None, None),
+      hasState: Boolean = true,
+      onlyUpTo: Option[Long] = None) {
+    val schedule = new TimerSchedule(mode, watermark, onlyUpTo)
     val floors = mutable.ArrayBuffer.empty[Option[Long]]
     var wakes = 0
     private val timers = mutable.TreeSet.empty[Long]
+    if (hasState) {
+      schedule.begin(Iterator.empty)
+    }
     schedule.whenEarlier(() => wakes += 1)
+
+    def begin(): Unit = schedule.begin(scan(None))
 
     def register(expiries: Long*): Unit = expiries.foreach { expiry =>
       timers += expiry
       schedule.registered(expiry)
     }
 
-    def expired(untilMs: Long): Iterator[Long] = schedule.expired(
-      { floor =>
-        floors += floor
-        // As a store's, the scan does not see what is registered meanwhile.
-        timers.rangeFrom(floor.fold(Long.MinValue)(_ + 1)).toList.iterator.map("key" -> _)
-      },
-      untilMs).map(_._2)
+    def expired(untilMs: Long): Iterator[Long] = schedule.expired(scan, untilMs).map(_._2)
+
+    private def scan(floor: Option[Long]): Iterator[(Any, Long)] = {
+      floors += floor
+      // As a store's, the scan does not see what is registered meanwhile.
+      timers.rangeFrom(floor.fold(Long.MinValue)(_ + 1)).toList.iterator.map("key" -> _)
+    }
 
     /** Takes the timers that are due, as a worker does. */
     def look(untilMs: Long): Seq[Long] = {

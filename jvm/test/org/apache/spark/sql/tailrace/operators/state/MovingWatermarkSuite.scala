@@ -74,6 +74,31 @@ class MovingWatermarkSuite extends munit.FunSuite with ManualTime {
     assertEquals(watermark.step(), Some(4000L))
   }
 
+  test("in an epoch that is started ahead, no partition is silent before it begins") {
+    val within = IntraEpochWatermark(Seq(Some(EventTime(0, isWindow = false, delayMs = 0))), idleAfterMs = 1500)
+    val watermark = within.inTask(Seq(0 until 2), Some(startedAhead(beginsInMs = 2000)))
+    clock().advance(2500)
+    watermark.observe(0, 5000)
+    clock().advance(500)
+    // It is due a second after the beginning, and waits for the other partition.
+    assertEquals(watermark.step(), None)
+    clock().advance(1000)
+    assertEquals(watermark.step(), Some(5000L))
+  }
+
+  test("an epoch that begins late begins when its task is built") {
+    val within = IntraEpochWatermark(Seq(Some(EventTime(0, isWindow = false, delayMs = 0))), idleAfterMs = 1500)
+    val watermark = within.inTask(Seq(0 until 2), Some(startedAhead(beginsInMs = -5000)))
+    watermark.observe(0, 5000)
+    clock().advance(1000)
+    assertEquals(watermark.step(), None)
+  }
+
+  private def startedAhead(beginsInMs: Long): EpochTakeOver = new EpochTakeOver {
+    override val beginsAtMs: Long = clock().getTimeMillis() + beginsInMs
+    override def ofState(operator: Long, partition: Int): StateTakeOver = throw new UnsupportedOperationException
+  }
+
   test("event time is in milliseconds, rounded down; that of a window is its start") {
     assertEquals(EventTime(1, isWindow = false, 0).of(InternalRow(null, 1999L)), 1L)
     assertEquals(EventTime(0, isWindow = false, 0).of(InternalRow(-1L)), -1L)

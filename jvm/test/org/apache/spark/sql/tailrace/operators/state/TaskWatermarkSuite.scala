@@ -46,6 +46,14 @@ class TaskWatermarkSuite extends munit.FunSuite {
     assertEquals(watermark.atMs(start + 100 * idleAfterMs), Some(7000L))
   }
 
+  test("only one partition has the last row, also of those that came in the same millisecond") {
+    val (watermark, start) = (of(Some(0), Some(0)), now())
+    watermark.observe(0, 1000, start)
+    watermark.observe(1, 7000, start)
+    assertEquals(watermark.atMs(start), Some(1000L))
+    assertEquals(watermark.atMs(start + 100 * idleAfterMs), Some(7000L))
+  }
+
   test("an older row does not move the watermark back") {
     val (watermark, start) = (of(Some(0)), now())
     watermark.observe(0, 5000, start)

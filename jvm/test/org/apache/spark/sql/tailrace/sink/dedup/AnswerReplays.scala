@@ -34,6 +34,7 @@ object AnswerReplays extends App {
       ordered: Boolean,
       sameQuery: Boolean,
       task: Int,
+      epoch: Long,
       written: Seq[Written],
       rows: Seq[Row])
 
@@ -53,7 +54,7 @@ object AnswerReplays extends App {
       if (replay.stateful) DeduplicationStrategy.StatefulByOrigin
       else DeduplicationStrategy.StatelessByOrigin(replay.ordered)
     val written = new WrittenRows(replay.written.map(writtenRow))
-    val deduplicator = Deduplicator.byOrigin[Offered](strategy, written, replay.task, replay.sameQuery)
+    val deduplicator = Deduplicator.byOrigin[Offered](strategy, written, replay.task, replay.epoch, replay.sameQuery)
     val decided = replay.rows.zipWithIndex.flatMap { case (row, number) =>
       deduplicator.offer(Offered(row, number)).map(describe(_, number + 1))
     }

@@ -83,10 +83,24 @@ class DeduplicatorSuite extends munit.FunSuite {
       Seq(first -> Drop, changed -> Correct, last -> Correct, other -> Drop))
   }
 
-  test("stateful: rows of a record are told apart by their ordinals") {
+  test("stateful: rows of a record are told apart by their content, and their order counts") {
     val written = Seq(row(0, "k", "a"), row(0, "k", "b", ordinal = 1))
     val (b, a) = (row(0, "k", "b"), row(0, "k", "a", ordinal = 1))
-    assertEquals(decisions(StatefulByOrigin, written)(b, a), Seq(b -> Correct, a -> Correct))
+    assertEquals(decisions(StatefulByOrigin, written)(b, a), Seq(b -> Drop, a -> Correct))
+  }
+
+  test("stateful: a row is dropped if time made it before, and so are the other rows of its record") {
+    val (timer, back) = (madeByTime("k", "silent"), row(1, "k", "back"))
+    val (silent, later) = (row(1, "k", "silent"), row(1, "k", "back", ordinal = 1))
+    val found = decisions(StatefulByOrigin, Seq(timer, back))(silent, later)
+    assertEquals(found, Seq(silent -> Drop, later -> Drop))
+    val withoutKey = Seq(timer, back).map(_.copy(hasKey = false))
+    val asRows = Seq(silent, later).map(_.copy(hasKey = false))
+    assertEquals(decisions(StatefulByOrigin, withoutKey)(asRows: _*), asRows.map(_ -> Drop))
+    assertEquals(decisions(StatefulByOrigin, Seq(timer))(silent), Seq(silent -> Drop))
+    val ofAnotherEpoch = madeByTime("k", "silent", epoch = 4)
+    assertEquals(decisions(StatefulByOrigin, Seq(ofAnotherEpoch))(silent), Seq(silent -> Write))
+    assertEquals(decisions(StatefulByOrigin, Seq(silent))(timer), Seq(timer -> Write))
   }
 
   test("the last version of a row that was corrected counts") {
@@ -193,7 +207,7 @@ class DeduplicatorSuite extends munit.FunSuite {
     val written = Seq(row(0, "k", "a"), row(1, "k", "b"))
     val (changed, same) = (row(0, "k", "new"), row(1, "k", "b"))
     val deduplicator =
-      Deduplicator.byOrigin[TestRow](StatelessByOrigin, readBack(written), task = 0, isSameQuery = false)
+      Deduplicator.byOrigin[TestRow](StatelessByOrigin, readBack(written), task = 0, epoch = 5, isSameQuery = false)
     val decided = Seq(changed, same).flatMap(deduplicator.offer) ++ deduplicator.finish()
     assertEquals(decided.map(_.decision), Seq[Decision](Write, Correct))
   }
@@ -228,7 +242,7 @@ class DeduplicatorSuite extends munit.FunSuite {
     decided.map(one => one.candidate -> one.decision)
 
   private def of(strategy: DeduplicationStrategy, written: Seq[TestRow]): Deduplicator[TestRow] =
-    Deduplicator.byOrigin(strategy, readBack(written), task = 0, isSameQuery = true)
+    Deduplicator.byOrigin(strategy, readBack(written), task = 0, epoch = 5, isSameQuery = true)
 }
 
 object DeduplicatorSuite {

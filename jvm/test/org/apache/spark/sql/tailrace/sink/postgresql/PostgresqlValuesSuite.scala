@@ -6,6 +6,7 @@ import java.time.{Instant, LocalDate, LocalDateTime}
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.tailrace.origin.{RowId, SourcePartition}
+import org.apache.spark.sql.tailrace.sink.store.{JournalCodec, JournalRow, PendingRow}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -38,10 +39,10 @@ class PostgresqlValuesSuite extends munit.FunSuite {
 
   test("the last row of a key wins, and keys are in the same order for every task") {
     def pending(key: String, hash: Long, ordinal: Int) =
-      new PendingRow(SourcePartition(0, "t", 0), RowId(0, 0, ordinal), hash, 0, key, Array(), 1, null)
-    val written = TransactionSender.lastOfEachKey(
+      new PendingRow(SourcePartition(0, "t", 0), RowId(0, 0, ordinal), new TableRow(key, Array(), hash, 0, 1), null)
+    val written = TableBatchWriter.lastOfEachKey(
       Seq(pending("b", 2, 0), pending("a", 1, 1), pending("b", 2, 2)))
-    assertEquals(written.map(row => (row.key, row.row.ordinal)), Seq(("a", 1), ("b", 2)))
+    assertEquals(written.map(row => (row.content.key, row.row.ordinal)), Seq(("a", 1), ("b", 2)))
   }
 
   test("dates and times are as PostgreSQL reads them") {
@@ -96,7 +97,7 @@ class PostgresqlValuesSuite extends munit.FunSuite {
       "password" -> "secret").asJava))
     assertEquals(options.server.password, Some("secret"))
     assert(!s"$options ${options.server}".contains("secret"))
-    assertEquals(options.server.name, "host:5432/db")
+    assertEquals(options.server.address, "host:5432/db")
     val inUrl = intercept[TailraceException](PostgresqlOptions.of(new CaseInsensitiveStringMap(
       Map("url" -> "jdbc:postgresql://host/db?user=me&Password=secret", "dbtable" -> "t").asJava)))
     assertEquals(inUrl.getCondition, "TAILRACE_BAD_SINK_OPTION")

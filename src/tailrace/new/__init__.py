@@ -1,0 +1,1 @@
+"""`tailrace new`: an example as the beginning of a user's own project."""
