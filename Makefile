@@ -17,7 +17,7 @@ demo: plugin ## Run the main job on an embedded broker (ARGS="--seconds 30" for 
 
 test: plugin $(CLASSES) ## Pass the tests (ARGS="tests/unit" for some of them).
 	$(BIN)/python jvm/test.py
-	$(BIN)/pytest $(PARALLEL) $(ARGS)
+	$(BIN)/python tools/run_tests.py $(PARALLEL) $(ARGS)
 
 unit: plugin $(CLASSES) ## Pass the unit tests: jvm/test, then tests/unit (ARGS="-k origin" for some of the latter).
 	$(BIN)/python jvm/test.py
